@@ -1,0 +1,70 @@
+# How the project's own libraries and tests are declared: one static library a
+# folder, explicit sources, headers as a verified header set.
+
+include_guard(GLOBAL)
+
+# Interface targets, linked privately, so that no flag leaks to a consumer.
+add_library(upgrade_gate_settings INTERFACE)
+target_compile_features(upgrade_gate_settings INTERFACE cxx_std_20)
+target_compile_options(
+  upgrade_gate_settings
+  INTERFACE -Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wconversion
+            -Wsign-conversion
+            -Wold-style-cast
+            -Wnon-virtual-dtor
+            -Woverloaded-virtual
+            -Wimplicit-fallthrough)
+
+set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
+
+# upgrade_gate_library(<folder> SOURCES… [HEADERS…] [PRIVATE_HEADERS…] [DEPENDS…] [PRIVATE_DEPENDS…])
+#
+# `<folder>` is the path from the project's root (framework/base, fixtures/process).
+# The target is upgrade_gate_<last part>, its alias UpgradeGate::<last part>.
+function(upgrade_gate_library folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;PRIVATE_HEADERS;DEPENDS;PRIVATE_DEPENDS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "upgrade_gate_library(${folder}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  cmake_path(GET folder FILENAME name)
+  set(target upgrade_gate_${name})
+  add_library(${target} STATIC)
+  add_library(UpgradeGate::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_sources(
+    ${target}
+    PRIVATE ${arg_SOURCES} ${arg_PRIVATE_HEADERS}
+    PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(
+    ${target}
+    PUBLIC ${arg_DEPENDS}
+    PRIVATE $<BUILD_INTERFACE:upgrade_gate_settings> ${arg_PRIVATE_DEPENDS})
+endfunction()
+
+# upgrade_gate_unit_test(<name> SOURCES… [DEPENDS…] [DEFINITIONS…])
+#
+# A GoogleTest binary, one CTest test a gtest test, labelled `unit`.
+function(upgrade_gate_unit_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPENDS;DEFINITIONS;LABELS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "upgrade_gate_unit_test(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS})
+  target_link_libraries(${name} PRIVATE upgrade_gate_settings ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  # One CTest test a binary: a crash, a filter or a skipped set-up cannot drop
+  # single tests, and a binary that was not built is a failing, labelled test.
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
