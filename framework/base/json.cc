@@ -123,6 +123,10 @@ Result<std::string> StringMember(const Json& object, std::string_view key) {
 Result<std::int64_t> IntMember(const Json& object, std::string_view key) {
   UG_ASSIGN(const Json* member, Member(object, key));
   if (!member->is_number_integer()) return WrongType(key, "an integer");
+  // An unsigned value beyond the signed range would come out negative.
+  if (member->is_number_unsigned() && member->get<std::uint64_t>() > INT64_MAX) {
+    return WrongType(key, "an integer of 64 bits with a sign");
+  }
   return member->get<std::int64_t>();
 }
 

@@ -77,6 +77,22 @@ std::string Visible(std::string_view text, bool keep_lines) {
   return out;
 }
 
+std::string NeutralizeCommands(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool line_start = true;  // only blanks so far: CI systems trim them
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (line_start && rest.starts_with("::")) out += '\\';
+    out += text[i];
+    if (rest.starts_with("##vso[") || rest.starts_with("##[") || rest.starts_with("##teamcity[")) {
+      out += '\\';
+    }
+    line_start = text[i] == '\n' || (line_start && (text[i] == ' ' || text[i] == '\t'));
+  }
+  return out;
+}
+
 std::string Shorten(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return std::string(text);
   constexpr std::string_view kEllipsis = "…";

@@ -14,6 +14,10 @@ namespace upgrade_gate::base {
 // "\x1b", "\u202e" or "\xff". Tabs and newlines stay if `keep_lines`.
 std::string Visible(std::string_view text, bool keep_lines = false);
 
+// Lines that a CI system would obey are shown and not obeyed: a backslash breaks
+// a leading "::" (GitHub) and any "##vso[", "##[" or "##teamcity[" (Azure, TeamCity).
+std::string NeutralizeCommands(std::string_view text);
+
 // At most `limit` bytes, cut at a character's border, with "…" when cut.
 std::string Shorten(std::string_view text, std::size_t limit);
 

@@ -1,0 +1,338 @@
+#include "framework/capture/boot_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/base/json.h"
+#include "framework/base/text.h"
+#include "framework/evidence/store.h"
+#include "framework/load/closed_loop.h"
+#include "framework/probes/readiness.h"
+
+namespace upgrade_gate::capture {
+namespace {
+
+using evidence::BootRecord;
+using evidence::Phase;
+using evidence::RoundRecord;
+using evidence::StopReason;
+
+std::vector<load::PreparedRequest> Prepare(const BootRequest& request, const plan::Case& of,
+                                           Phase phase, int round, int count) {
+  const plan::ResolvedPlan& plan = request.plan.plan;
+  std::vector<load::PreparedRequest> prepared;
+  prepared.reserve(static_cast<std::size_t>(count));
+  for (const load::TokenIds& prompt :
+       request.environment.prompts(plan.workload.prompts, of, phase, round, count)) {
+    prepared.push_back(load::PrepareCompletion(plan.model.served_name, plan.workload.sampling, prompt,
+                                               of.output_tokens));
+  }
+  return prepared;
+}
+
+// The prompts of a case are the same in every boot: written once, for replays.
+base::Status WritePromptsOf(const BootRequest& request, const plan::Case& of, int rounds) {
+  const plan::ResolvedPlan& plan = request.plan.plan;
+  std::string lines;
+  for (int round = 1; round <= rounds; ++round) {
+    base::Json requests = base::Json::array();
+    for (const load::TokenIds& prompt : request.environment.prompts(
+             plan.workload.prompts, of, Phase::kFormal, round, of.requests)) {
+      requests.push_back({{"prompt_sha256", load::PromptFingerprint(prompt)}, {"token_ids", prompt}});
+    }
+    const base::Json line = {{"schema", evidence::kSchema}, {"round", round}, {"requests", requests}};
+    lines += base::WriteJsonLine(line) + "\n";
+  }
+  return evidence::WritePrompts(request.layout, of.name, lines);
+}
+
+// Drops what is delivered: only that the transfers ended is of interest.
+class CountingSink final : public load::TransferSink {
+ public:
+  void OnHead(load::TransferId, const load::ResponseHead&, base::Instant) override {}
+  void OnBody(load::TransferId, std::string_view, base::Instant) override {}
+  void OnEnd(load::TransferId, const load::TransferEnd&, base::Instant) override { ++ended; }
+  int ended = 0;
+};
+
+// Opens as many connections as the round will use, by concurrent requests, so
+// that no connect time falls into the measurement.
+base::Status PrimeConnections(load::Transport& transport, base::Clock& clock, const std::string& url,
+                              int connections) {
+  CountingSink sink;
+  load::HttpRequest health;
+  health.method = "GET";
+  health.url = url + "/health";
+  std::vector<load::TransferId> transfers;
+  for (int i = 0; i < connections; ++i) {
+    UG_ASSIGN(const load::TransferId id, transport.Start(health, sink));
+    transfers.push_back(id);
+  }
+  const base::Instant deadline = clock.now() + std::chrono::seconds(5);
+  while (sink.ended < connections && clock.now() < deadline) UG_TRY(transport.Poll(deadline));
+  // A server that does not answer in time shows itself in the round that follows.
+  for (const load::TransferId id : transfers) transport.Cancel(id);
+  return {};
+}
+
+class Session {
+ public:
+  Session(const BootRequest& request, server::RunningServer& server, load::Transport& transport,
+          BootRecord& boot)
+      : request_(request), server_(server), transport_(transport), boot_(boot) {}
+
+  // False: the boot has ended early, boot_ says why.
+  base::Result<bool> MeasureCase(const plan::Case& of) {
+    const plan::Workload& workload = request_.plan.plan.workload;
+    const int rounds = request_.step.step->rounds;
+    UG_TRY(WritePromptsOf(request_, of, rounds));
+
+    std::vector<evidence::RequestRecord> warmup;
+    std::vector<evidence::RawStream> warmup_streams;
+    if (const int count = request_.plan.plan.warmup_requests(of); count > 0) {
+      load::ClosedLoop loop = LoopOf(of);
+      loop.concurrency = std::min(of.concurrency, count);
+      UG_ASSIGN(load::LoadResult result,
+                load::RunClosedLoop(transport_, request_.environment.clock, loop,
+                                    Prepare(request_, of, Phase::kWarmup, 1, count), StopCheckFor()));
+      warmup = std::move(result.requests);
+      warmup_streams = std::move(result.failed_streams);
+      for (evidence::RawStream& stream : warmup_streams) stream.phase = Phase::kWarmup;
+      UG_ASSIGN(const bool goes_on, GoesOn(result, of.name, 0));
+      if (!goes_on) return false;
+    }
+
+    int failures_in_a_row = 0;  // of formal requests only: warm-up never counts
+    for (int number = 1; number <= rounds; ++number) {
+      request_.status.state = "measuring";
+      request_.status.case_name = of.name;
+      request_.status.round = number;
+      UG_TRY(PrimeConnections(transport_, request_.environment.clock, server_.url(), of.concurrency));
+      load::ClosedLoop loop = LoopOf(of);
+      loop.consecutive_failures = workload.guard.consecutive_failures;
+      loop.failures_in_a_row = failures_in_a_row;
+      const auto requests = Prepare(request_, of, Phase::kFormal, number, of.requests);
+      const std::string started_at = base::FormatUtc(request_.environment.clock.wall());
+      bool first_check = true;
+      const load::StopCheck check = StopCheckFor();
+      UG_ASSIGN(load::LoadResult result,
+                load::RunClosedLoop(transport_, request_.environment.clock, loop, requests, [&] {
+                  if (first_check) request_.environment.at(Moment::kMidRound);
+                  first_check = false;
+                  return check();
+                }));
+      failures_in_a_row = result.failures_in_a_row;
+
+      RoundRecord round;
+      round.case_name = of.name;
+      round.arm = boot_.arm;
+      round.boot = boot_.number;
+      round.step = boot_.step;
+      round.round = number;
+      round.planned = of.requests;
+      round.concurrency = of.concurrency;
+      round.started_at = started_at;
+      round.duration = result.duration;
+      round.stopped = result.stopped;
+      round.stop_detail = result.stop_detail;
+      round.requests = std::move(result.requests);
+      std::vector<evidence::RawStream> streams = std::move(result.failed_streams);
+      if (number == 1) {
+        round.warmup = std::move(warmup);
+        std::move(warmup_streams.begin(), warmup_streams.end(), std::back_inserter(streams));
+      }
+      // An interrupted round is not evidence: its case is measured again.
+      if (result.stopped != StopReason::kInterrupted) {
+        UG_TRY(evidence::WriteRound(request_.layout, round, streams,
+                                    [&] { request_.environment.at(Moment::kBeforeRename); }));
+        UG_TRY(Report(round));
+      }
+      UG_ASSIGN(const bool goes_on, GoesOn(result, of.name, number));
+      if (!goes_on) return false;
+      if (result.stopped == StopReason::kGuard) break;  // this case only; the others go on
+    }
+    return true;
+  }
+
+ private:
+  load::ClosedLoop LoopOf(const plan::Case& of) const {
+    const plan::Workload& workload = request_.plan.plan.workload;
+    load::ClosedLoop loop;
+    loop.url = server_.url() + "/v1/completions";
+    loop.concurrency = of.concurrency;
+    loop.request_timeout = workload.request_timeout;
+    loop.stall_limit = workload.stall_limit;
+    return loop;
+  }
+
+  // Looks at the server a few times a second, not at every event.
+  load::StopCheck StopCheckFor() {
+    return [this, next = base::Instant{}]() mutable -> load::StopSignal {
+      if (request_.environment.interrupted()) {
+        return {StopReason::kInterrupted, "the runner was asked to stop"};
+      }
+      const base::Instant now = request_.environment.clock.now();
+      if (now < next) return {};
+      next = now + std::chrono::milliseconds(20);
+      if (const auto exit = server_.exited()) {
+        return {StopReason::kServiceLost, "the server ended: " + exit->description};
+      }
+      return {};
+    };
+  }
+
+  base::Result<bool> GoesOn(const load::LoadResult& result, const std::string& case_name, int round) {
+    if (result.stopped == StopReason::kInterrupted) {
+      return base::InfrastructureError(
+          fmt::format("interrupted in case {} of boot {} ({}): finished rounds are kept, run the same "
+                      "command again to resume",
+                      case_name, boot_.number, boot_.arm));
+    }
+    std::string lost = result.stopped == StopReason::kServiceLost ? result.stop_detail : "";
+    if (lost.empty()) {
+      if (const auto exit = server_.exited()) lost = "the server ended: " + exit->description;
+    }
+    if (lost.empty()) return true;
+    boot_.stopped = StopReason::kServiceLost;
+    boot_.stop_detail = fmt::format(
+        "{} in case {} {}; last log lines: {}", lost, case_name,
+        round == 0 ? std::string("warm-up") : fmt::format("round {}", round),
+        fmt::join(server_.last_log_lines(3), " | "));
+    return false;
+  }
+
+  base::Status Report(const RoundRecord& round) {
+    const auto failed = std::count_if(round.requests.begin(), round.requests.end(),
+                                      [](const auto& r) { return !r.accepted(); });
+    std::int64_t tokens = 0;
+    for (const auto& r : round.requests) {
+      if (r.accepted() && r.usage) tokens += r.usage->completion_tokens;
+    }
+    const double seconds = std::chrono::duration<double>(round.duration).count();
+    Status& status = request_.status;
+    ++status.rounds_done;
+    status.requests_done += static_cast<int>(round.requests.size());
+    status.requests_failed += static_cast<int>(failed);
+    request_.environment.say(fmt::format(
+        "[{}/{}] {} {} round {}: {} requests, {} failed, {:.1f} tok/s{}", status.rounds_done,
+        status.rounds_planned, boot_.arm, round.case_name, round.round, round.requests.size(), failed,
+        seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0,
+        round.stopped == StopReason::kNone
+            ? ""
+            : fmt::format(" (stopped: {})", evidence::Name(round.stopped))));
+    const std::chrono::duration<double> elapsed = request_.environment.clock.now() - request_.began;
+    status.seconds_left = elapsed.count() / (status.rounds_done - request_.rounds_before) *
+                          (status.rounds_planned - status.rounds_done);
+    status.updated_at = base::FormatUtc(request_.environment.clock.wall());
+    return WriteStatus(request_.layout, status);
+  }
+
+  const BootRequest& request_;
+  server::RunningServer& server_;
+  load::Transport& transport_;
+  BootRecord& boot_;
+};
+
+base::Sha256Hex IdentityOf(const std::vector<BootRecord::Pin>& pins) {
+  std::string lines;
+  for (const BootRecord::Pin& pin : pins) lines += pin.name + " " + pin.found + "\n";
+  return base::Sha256Of(lines);
+}
+
+// Ends the server, records how it ended and what it logged.
+base::Status EndBoot(const BootRequest& request, server::RunningServer& server, BootRecord& boot) {
+  const auto exit = server.Stop();
+  boot.exit = exit ? exit->description : "not proved: " + exit.error().message;
+  UG_TRY(evidence::WriteServerLog(request.layout, boot, server.log()));
+  UG_TRY(evidence::WriteBoot(request.layout, boot));
+  if (!exit) return tl::unexpected(exit.error());
+  return {};
+}
+
+}  // namespace
+
+base::Result<BootRecord> RunBoot(const BootRequest& request) {
+  const plan::ResolvedPlan& plan = request.plan.plan;
+  const Environment& environment = request.environment;
+  const plan::Arm* arm = plan.FindArm(request.step.step->arm);
+  UG_CHECK(arm != nullptr);
+
+  BootRecord boot;
+  boot.number = request.number;
+  boot.step = request.step.number;
+  boot.arm = arm->name;
+  if (request.step.resumes > 0) boot.resumes = request.step.resumes;
+  boot.host = environment.client.host;
+  boot.client_sha256 = environment.client.sha256;
+  boot.started_at = base::FormatUtc(environment.clock.wall());
+  boot.pins = request.pins;
+  boot.identity = IdentityOf(request.pins);
+
+  Status& status = request.status;
+  status.state = "booting";
+  status.boot = boot.number;
+  status.arm = boot.arm;
+  status.case_name.clear();
+  status.round = 0;
+  status.updated_at = boot.started_at;
+  UG_TRY(WriteStatus(request.layout, status));
+  environment.say(fmt::format("boot {}: starting {}", boot.number, boot.arm));
+
+  server::ServerSpec spec;
+  spec.arm = *arm;
+  spec.settings = plan.server;
+  spec.plan_directory = request.plan.directory;
+  spec.run_id = environment.run_id;
+  spec.boot = boot.number;
+  UG_ASSIGN(const auto server, environment.launcher.Start(spec));
+  boot.argv = server->argv();
+  UG_TRY(evidence::WriteBoot(request.layout, boot));
+
+  int most = 1;
+  for (const plan::Case& of : plan.workload.cases) most = std::max(most, of.concurrency);
+  UG_ASSIGN(const auto transport, environment.make_transport(most));
+
+  probes::ReadinessSpec readiness;
+  readiness.served_name = plan.model.served_name;
+  readiness.sampling = plan.workload.sampling;
+  readiness.prompts = plan.workload.prompts;
+  readiness.timeout = plan.server.ready_timeout;
+  auto ready = probes::WaitUntilReady(*transport, environment.clock, *server, readiness,
+                                      environment.say, environment.interrupted);
+  if (!ready) {
+    boot.stopped =
+        environment.interrupted() ? StopReason::kInterrupted : StopReason::kServiceLost;
+    boot.stop_detail = ready.error().message;
+    // The first error is the one to tell; what ending it said stands in boot.json.
+    if (const auto ended = EndBoot(request, *server, boot); !ended) {
+      environment.say("boot " + std::to_string(boot.number) + ": " + ended.error().message);
+    }
+    return tl::unexpected(base::At(fmt::format("boot {} ({})", boot.number, boot.arm), ready.error()));
+  }
+  boot.ready_after = ready->after;
+  boot.version = ready->version;
+  UG_TRY(evidence::WriteBoot(request.layout, boot));
+  environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
+                              std::chrono::duration<double>(boot.ready_after).count()));
+
+  Session session(request, *server, *transport, boot);
+  for (const std::string& case_name : request.step.pending) {
+    const plan::Case* of = plan.FindCase(case_name);
+    UG_CHECK(of != nullptr);
+    const auto goes_on = session.MeasureCase(*of);
+    if (!goes_on) {
+      boot.stopped = environment.interrupted() ? StopReason::kInterrupted : StopReason::kNone;
+      boot.stop_detail = goes_on.error().message;
+      if (const auto ended = EndBoot(request, *server, boot); !ended) {
+        environment.say("boot " + std::to_string(boot.number) + ": " + ended.error().message);
+      }
+      return tl::unexpected(goes_on.error());
+    }
+    if (!*goes_on) break;
+  }
+  UG_TRY(EndBoot(request, *server, boot));
+  return boot;
+}
+
+}  // namespace upgrade_gate::capture

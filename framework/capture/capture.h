@@ -1,0 +1,73 @@
+// Runs a plan: boots its arms in order, drives the paired load, records
+// everything and seals it. Resumes what an earlier call left unfinished.
+//
+// One thread; blocks until done. Everything it touches comes in by reference
+// and must outlive the call.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/base/clock.h"
+#include "framework/base/result.h"
+#include "framework/evidence/layout.h"
+#include "framework/evidence/records.h"
+#include "framework/load/completion_request.h"
+#include "framework/load/transport.h"
+#include "framework/plan/plan_file.h"
+#include "framework/server/launcher.h"
+
+namespace upgrade_gate::capture {
+
+// Who measures. Part of the evidence's key: another client is another experiment.
+struct Client {
+  std::string version;
+  base::Sha256Hex sha256;  // of the running executable
+  std::string host;
+};
+
+using PromptSource = std::function<std::vector<load::TokenIds>(
+    const plan::Prompts&, const plan::Case&, evidence::Phase, int round, int count)>;
+// A transport of its own for each boot, for at most that many connections.
+using TransportFactory =
+    std::function<base::Result<std::unique_ptr<load::Transport>>(int max_connections)>;
+
+// Moments at which a test may end the process.
+enum class Moment { kMidRound, kBeforeRename, kBetweenBoots, kBeforeSeal };
+
+struct Environment {
+  base::Clock& clock;
+  server::Launcher& launcher;
+  TransportFactory make_transport;
+  PromptSource prompts;
+  Client client;
+  std::string run_id;  // the same that the watchdog knows
+  std::function<bool()> interrupted;             // asked often; true ends the capture cleanly
+  std::function<void(const std::string&)> say;   // one progress line, for people
+  std::function<void(Moment)> at = [](Moment) {};
+};
+
+enum class Outcome {
+  kSealed,      // measured, or resumed and finished, and sealed
+  kReused,      // sealed evidence of the same key was there and its seal holds
+  kIncomplete,  // sealed, but the orchestration is not what the plan says
+};
+
+struct CaptureResult {
+  Outcome outcome = Outcome::kSealed;
+  base::Sha256Hex evidence;            // digest of SHA256SUMS
+  std::vector<std::string> incidents;  // of an incomplete capture
+};
+
+// Errors leave the evidence unsealed; the same call resumes it. Evidence of
+// another key, and sealed evidence that is incomplete, is moved aside to
+// evidence.1, evidence.2, … and never deleted.
+base::Result<CaptureResult> Capture(const plan::LoadedPlan& plan, const evidence::Layout& layout,
+                                    const Environment& environment);
+
+// The key that evidence is reused by: the workload and the client that measured it.
+base::Sha256Hex EvidenceKey(const base::Sha256Hex& workload, const base::Sha256Hex& client);
+
+}  // namespace upgrade_gate::capture

@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "fixtures/process/process_launcher.h"
+#include "fixtures/prompts/synthetic_tokens.h"
+#include "framework/base/clock.h"
+#include "framework/base/digest.h"
+#include "framework/base/file.h"
+#include "framework/capture/capture.h"
+#include "framework/cli/commands.h"
+#include "framework/load/curl_transport.h"
+#include "framework/server/watchdog.h"
+#include "reports/junit/junit.h"
+
+namespace upgrade_gate::cli {
+namespace {
+
+using base::ExitCode;
+using base::Result;
+
+std::atomic<bool> g_interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // it is set by a signal handler
+
+void OnSignal(int) { g_interrupted = true; }
+
+void CatchSignals() {
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+// The host's name, and a hash of its machine id where it has one: two hosts of
+// one name are told apart, and the id itself is not given away.
+std::string HostIdentity() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
+  constexpr std::uint64_t kCap = 4096;
+  const auto id = base::ReadFile("/etc/machine-id", kCap);
+  return std::string(name) + (id && !id->empty() ? "-" + base::Sha256Of(*id).substr(0, 12) : "");
+}
+
+Result<capture::Client> Self() {
+  UG_ASSIGN(base::Sha256Hex digest, base::Sha256OfFile("/proc/self/exe"));
+  return capture::Client{UPGRADE_GATE_VERSION, std::move(digest), HostIdentity()};
+}
+
+// A report that says "not finished" stands there until a better one replaces it.
+base::Status WriteFailingReport(const plan::LoadedPlan& plan, const evidence::Layout& layout,
+                                const capture::Client& client, base::Clock& clock,
+                                const std::string& message) {
+  junit::JunitOptions options;
+  options.suite_name = plan.plan.name;
+  options.plan_file = plan.file;
+  options.timestamp = base::FormatUtc(clock.wall());
+  options.hostname = client.host;
+  UG_TRY(base::CreateDirectories(layout.report()));
+  return base::WriteFileAtomically(layout.report() / "junit.xml",
+                                   junit::RenderBroken(message, options));
+}
+
+}  // namespace
+
+Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at) {
+  UG_ASSIGN(const plan::LoadedPlan plan, plan::LoadPlan(options.plan));
+  if (plan.plan.server.launcher != plan::LauncherKind::kProcess) {
+    return base::UsageError(
+        fmt::format("{}: launcher \"{}\" can be checked and judged but not booted by this version, which "
+                    "boots: process",
+                    plan.file, plan::Name(plan.plan.server.launcher)));
+  }
+  base::SystemClock clock;
+  UG_ASSIGN(const capture::Client client, Self());
+  const evidence::Layout layout(std::filesystem::absolute(options.run));
+  UG_TRY(WriteFailingReport(plan, layout, client, clock,
+                            "the capture has started and has not finished"));
+  CatchSignals();
+
+  const std::string run_id = fmt::format("{}-{}-{}", plan.plan.name, getpid(),
+                                         clock.wall().time_since_epoch().count());
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return base::InfrastructureError("/proc/self/exe: cannot read: " + error.message());
+  UG_ASSIGN(server::Watchdog watchdog, server::Watchdog::Start(self, run_id));
+  const auto launcher = process::MakeProcessLauncher(clock, watchdog);
+
+  const capture::Environment environment{
+      .clock = clock,
+      .launcher = *launcher,
+      .make_transport =
+          [&clock](int max_connections) {
+            load::CurlOptions curl;
+            curl.max_connections = max_connections;
+            return load::MakeCurlTransport(clock, curl);
+          },
+      .prompts = prompts::SyntheticTokens,
+      .client = client,
+      .run_id = run_id,
+      .interrupted = [] { return g_interrupted.load(); },
+      .say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); },
+      .at = at,
+  };
+  const auto result = capture::Capture(plan, layout, environment);
+  if (!result) {
+    UG_TRY(WriteFailingReport(plan, layout, client, clock, result.error().message));
+    return tl::unexpected(result.error());
+  }
+  fmt::print("evidence: {}\nsha256:{}\n", layout.evidence().string(), result->evidence);
+  if (result->outcome != capture::Outcome::kIncomplete) return ExitCode::kAccept;
+
+  std::string message = "the run is not what the plan says:";
+  for (const std::string& incident : result->incidents) message += "\n  " + incident;
+  message += "\nthe evidence is sealed and can be judged; the same command measures anew";
+  UG_TRY(WriteFailingReport(plan, layout, client, clock, message));
+  return base::InfrastructureError(message);
+}
+
+Result<ExitCode> Watch(const WatchdogOptions& options) {
+  constexpr int kPipe = 3;
+  server::RunWatchdog(kPipe, options.run_id);
+  return ExitCode::kAccept;
+}
+
+}  // namespace upgrade_gate::cli

@@ -1,0 +1,66 @@
+// One function a command; options as the command line gives them.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "framework/base/exit_code.h"
+#include "framework/cli/cli.h"
+
+namespace upgrade_gate::cli {
+
+enum class Format { kText, kJson };
+
+struct PlanOptions {
+  std::filesystem::path plan;
+};
+base::Result<base::ExitCode> CheckPlan(const PlanOptions& options);
+base::Result<base::ExitCode> ShowPlan(const PlanOptions& options);
+
+struct CaptureOptions {
+  std::filesystem::path plan;
+  std::filesystem::path run;
+};
+base::Result<base::ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at);
+
+struct StatusOptions {
+  std::filesystem::path run;
+};
+base::Result<base::ExitCode> ShowStatus(const StatusOptions& options);
+
+struct JudgeOptions {
+  std::filesystem::path run;
+  std::optional<std::filesystem::path> plan;
+  Format format = Format::kText;
+};
+base::Result<base::ExitCode> JudgeRun(const JudgeOptions& options);
+
+struct ExplainOptions {
+  std::filesystem::path run;
+  std::string gate;
+  std::optional<std::filesystem::path> plan;
+};
+base::Result<base::ExitCode> ExplainGate(const ExplainOptions& options);
+
+struct VerifyOptions {
+  std::filesystem::path run;
+  std::optional<std::filesystem::path> plan;  // the evidence must belong to its workload
+  std::optional<std::string> max_age;         // "36h": sealed no longer ago
+  Format format = Format::kText;
+};
+base::Result<base::ExitCode> VerifyRun(const VerifyOptions& options);
+
+struct ReportOptions {
+  std::filesystem::path run;
+  std::optional<std::filesystem::path> plan;
+  bool fragments = false;  // every gate's own test must have left its result
+};
+base::Result<base::ExitCode> WriteReport(const ReportOptions& options);
+
+struct WatchdogOptions {
+  std::string run_id;
+};
+base::Result<base::ExitCode> Watch(const WatchdogOptions& options);
+
+}  // namespace upgrade_gate::cli

@@ -1,0 +1,354 @@
+#include "framework/evidence/record_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "framework/base/text.h"
+#include "framework/evidence/json_fields.h"
+#include "framework/evidence/limits.h"
+
+namespace upgrade_gate::evidence {
+namespace {
+
+using base::Json;
+
+// Where each stamp of a request is written, in the order in which they come.
+struct Stamp {
+  const char* key;
+  std::optional<base::Nanoseconds> RequestTimes::*member;
+};
+constexpr Stamp kStamps[] = {
+    {"scheduled_ns", &RequestTimes::scheduled},     {"sent_ns", &RequestTimes::sent},
+    {"first_byte_ns", &RequestTimes::first_byte},   {"first_token_ns", &RequestTimes::first_token},
+    {"first_text_ns", &RequestTimes::first_text},   {"last_token_ns", &RequestTimes::last_token},
+    {"done_ns", &RequestTimes::done},               {"closed_ns", &RequestTimes::closed}};
+
+std::string Shown(const std::string& text) { return base::Visible(text, /*keep_lines=*/true); }
+
+Json ShownList(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(Shown(text));
+  return list;
+}
+
+Json RequestToJson(const RequestRecord& request, Phase phase) {
+  Json json = {{"schema", kSchema},
+               {"index", request.index},
+               {"phase", Name(phase)},
+               {"body_sha256", request.body_sha256},
+               {"prompt_sha256", request.prompt_sha256},
+               {"input_tokens", request.input_tokens},
+               {"output_tokens", request.output_tokens}};
+  for (const Stamp& stamp : kStamps) json[stamp.key] = NsOrNull(request.times.*stamp.member);
+  json["http_status"] = base::OrNull(request.http_status);
+  json["usage"] = nullptr;
+  if (request.usage) {
+    json["usage"] = {{"prompt_tokens", request.usage->prompt_tokens},
+                     {"completion_tokens", request.usage->completion_tokens}};
+  }
+  json["finish_reason"] = TextOrNull(Shown(request.finish_reason));
+  json["text_bytes"] = request.text_bytes;
+  json["chunks"] = request.chunks;
+  json["failure"] = nullptr;
+  if (request.failure) {
+    json["failure"] = {{"kind", Name(request.failure->kind)},
+                       {"detail", Shown(request.failure->detail)}};
+  }
+  json["notes"] = ShownList(request.notes);
+  return json;
+}
+
+base::Result<FailureKind> KindFrom(const std::string& name) {
+  const auto kind = FailureKindFrom(name);
+  if (kind) return *kind;
+  std::vector<std::string> names;
+  for (const FailureKind known : kAllFailureKinds) names.emplace_back(Name(known));
+  return base::EvidenceError(fmt::format("unknown failure kind \"{}\"{}",
+                                         base::Shorten(base::Visible(name), 80),
+                                         base::DidYouMean(name, names)));
+}
+
+base::Result<StopReason> StopReasonMember(const Json& json) {
+  UG_ASSIGN(const std::string name, base::StringMember(json, "stopped"));
+  if (const auto reason = StopReasonFrom(name)) return *reason;
+  return base::EvidenceError(fmt::format("\"stopped\" is \"{}\", which is no reason to stop",
+                                         base::Shorten(base::Visible(name), 80)));
+}
+
+base::Result<std::optional<Usage>> UsageMember(const Json& json) {
+  UG_ASSIGN(const Json* member, base::Member(json, "usage"));
+  if (member->is_null()) return std::nullopt;
+  Usage usage;
+  UG_ASSIGN(usage.prompt_tokens, IntIn(*member, "prompt_tokens", 0, kMaxTokens));
+  UG_ASSIGN(usage.completion_tokens, IntIn(*member, "completion_tokens", 0, kMaxTokens));
+  return usage;
+}
+
+base::Result<std::optional<Failure>> FailureMember(const Json& json) {
+  UG_ASSIGN(const Json* member, base::Member(json, "failure"));
+  if (member->is_null()) return std::nullopt;
+  Failure failure;
+  UG_ASSIGN(const std::string kind, base::StringMember(*member, "kind"));
+  UG_ASSIGN(failure.kind, KindFrom(kind));
+  UG_ASSIGN(failure.detail, base::StringMember(*member, "detail"));
+  return failure;
+}
+
+base::Result<RequestRecord> RequestFromJson(const Json& json, Phase phase) {
+  RequestRecord request;
+  UG_TRY(CheckSchema(json));
+  UG_ASSIGN(const std::string phase_name, base::StringMember(json, "phase"));
+  if (phase_name != Name(phase)) {
+    return base::EvidenceError(fmt::format("\"phase\" is \"{}\" in a file of \"{}\"",
+                                           base::Shorten(base::Visible(phase_name), 80),
+                                           Name(phase)));
+  }
+  UG_ASSIGN(request.index, SmallInt(json, "index", 0, kMaxRequests - 1));
+  UG_ASSIGN(request.body_sha256, Digest(json, "body_sha256"));
+  UG_ASSIGN(request.prompt_sha256, Digest(json, "prompt_sha256"));
+  UG_ASSIGN(request.input_tokens, IntIn(json, "input_tokens", 0, kMaxTokens));
+  UG_ASSIGN(request.output_tokens, IntIn(json, "output_tokens", 0, kMaxTokens));
+  for (const Stamp& stamp : kStamps) {
+    UG_ASSIGN(request.times.*stamp.member, OptionalNs(json, stamp.key));
+  }
+  UG_ASSIGN(request.http_status, OptionalInt(json, "http_status", 0, 999));
+  UG_ASSIGN(request.usage, UsageMember(json));
+  UG_ASSIGN(request.finish_reason, OptionalText(json, "finish_reason"));
+  UG_ASSIGN(request.text_bytes, IntIn(json, "text_bytes", 0, kMaxBytes));
+  UG_ASSIGN(request.chunks, IntIn(json, "chunks", 0, kMaxBytes));
+  UG_ASSIGN(request.failure, FailureMember(json));
+  UG_ASSIGN(request.notes, TextList(json, "notes"));
+  return request;
+}
+
+std::map<FailureKind, int> CountKinds(const std::vector<RequestRecord>& requests) {
+  std::map<FailureKind, int> counts;
+  for (const RequestRecord& request : requests) {
+    if (request.failure) ++counts[request.failure->kind];
+  }
+  return counts;
+}
+
+// "16 planned, but 15 sent + 0 not sent = 15: 1 too few"
+base::Status AddsUp(std::string_view whole_name, std::int64_t whole, const std::string& parts,
+                    std::int64_t sum) {
+  if (whole == sum) return {};
+  return base::EvidenceError(fmt::format("{} {}, but {} = {}: {} too {}", whole, whole_name, parts,
+                                         sum, std::abs(whole - sum), sum < whole ? "few" : "many"));
+}
+
+// round.json's own arithmetic, then its agreement with the records beside it.
+base::Status CheckCounts(const Json& json, const RoundRecord& round) {
+  const std::int64_t planned = round.planned;
+  UG_ASSIGN(const std::int64_t sent, IntIn(json, "sent", 0, kMaxRequests));
+  UG_ASSIGN(const std::int64_t not_sent, IntIn(json, "not_sent", 0, kMaxRequests));
+  UG_ASSIGN(const std::int64_t accepted, IntIn(json, "accepted", 0, kMaxRequests));
+  UG_ASSIGN(const auto failures, FailuresFromJson(json, "failures"));
+  UG_ASSIGN(const std::int64_t warmup, IntIn(json, "warmup", 0, kMaxRequests));
+  UG_TRY(AddsUp("planned", planned, fmt::format("{} sent + {} not sent", sent, not_sent),
+                sent + not_sent));
+  std::string parts = fmt::format("{} accepted", accepted);
+  std::int64_t sum = accepted;
+  for (const auto& [kind, count] : failures) {
+    parts += fmt::format(" + {} {}", count, Name(kind));
+    sum += count;
+  }
+  UG_TRY(AddsUp("sent", sent, parts, sum));
+
+  const auto held = static_cast<std::int64_t>(round.requests.size());
+  const auto held_warmup = static_cast<std::int64_t>(round.warmup.size());
+  UG_TRY(AddsUp("sent", sent, fmt::format("{} records", held), held));
+  UG_TRY(AddsUp("in the warm-up", warmup, fmt::format("{} records", held_warmup), held_warmup));
+  const auto counted = CountKinds(round.requests);
+  for (const FailureKind kind : kAllFailureKinds) {
+    const auto said = failures.find(kind);
+    const auto seen = counted.find(kind);
+    const int seen_count = seen == counted.end() ? 0 : seen->second;
+    UG_TRY(AddsUp(Name(kind), said == failures.end() ? 0 : said->second,
+                  fmt::format("{} records of it", seen_count), seen_count));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string WriteRequests(const std::vector<RequestRecord>& requests, Phase phase) {
+  std::string out;
+  for (const RequestRecord& request : requests) {
+    out += base::WriteJsonLine(RequestToJson(request, phase));
+    out += '\n';
+  }
+  return out;
+}
+
+base::Result<std::vector<RequestRecord>> ReadRequests(std::string_view jsonl, Phase phase) {
+  std::vector<RequestRecord> requests;
+  for (std::int64_t number = 1; !jsonl.empty(); ++number) {
+    const auto place = [&] { return fmt::format("line {}", number); };
+    if (number > kMaxRequests) {
+      return base::EvidenceError(fmt::format("holds more than {} requests", kMaxRequests));
+    }
+    const std::size_t end = jsonl.find('\n');
+    if (end == std::string_view::npos) {
+      return base::EvidenceError(place() + ": does not end with a newline; the file is cut short");
+    }
+    if (end > kMaxRecordLineBytes) {
+      return base::EvidenceError(
+          fmt::format("{}: is longer than the cap of {} bytes", place(), kMaxRecordLineBytes));
+    }
+    const auto json = base::ParseJson(jsonl.substr(0, end));
+    if (!json) return tl::unexpected(base::At(place(), json.error()));
+    auto request = RequestFromJson(*json, phase);
+    if (!request) return tl::unexpected(base::At(place(), request.error()));
+    requests.push_back(*std::move(request));
+    jsonl.remove_prefix(end + 1);
+  }
+  return requests;
+}
+
+Json RoundToJson(const RoundRecord& round) {
+  const auto sent = static_cast<int>(round.requests.size());
+  const auto by_kind = CountKinds(round.requests);
+  int failed = 0;
+  for (const auto& [kind, count] : by_kind) failed += count;
+  return {{"schema", kSchema},
+          {"case", round.case_name},
+          {"arm", round.arm},
+          {"boot", round.boot},
+          {"step", round.step},
+          {"round", round.round},
+          {"planned", round.planned},
+          {"sent", sent},
+          {"not_sent", round.planned - sent},
+          {"accepted", sent - failed},
+          {"failures", FailuresToJson(by_kind)},
+          {"warmup", round.warmup.size()},
+          {"concurrency", round.concurrency},
+          {"started_at", TextOrNull(round.started_at)},
+          {"duration_ns", round.duration.count()},
+          {"stopped", Name(round.stopped)},
+          {"stop_detail", Shown(round.stop_detail)}};
+}
+
+base::Status RoundFromJson(const Json& json, RoundRecord& with) {
+  UG_TRY(CheckSchema(json));
+  UG_ASSIGN(with.case_name, PlainName(json, "case"));
+  UG_ASSIGN(with.arm, PlainName(json, "arm"));
+  UG_ASSIGN(with.boot, SmallInt(json, "boot", 1, kMaxNumber));
+  UG_ASSIGN(with.step, SmallInt(json, "step", 1, kMaxNumber));
+  UG_ASSIGN(with.round, SmallInt(json, "round", 1, kMaxNumber));
+  UG_ASSIGN(with.planned, SmallInt(json, "planned", 1, kMaxRequests));
+  UG_ASSIGN(with.concurrency, SmallInt(json, "concurrency", 0, kMaxRequests));
+  UG_ASSIGN(with.started_at, OptionalUtc(json, "started_at"));
+  UG_ASSIGN(with.duration, Ns(json, "duration_ns"));
+  UG_ASSIGN(with.stopped, StopReasonMember(json));
+  UG_ASSIGN(with.stop_detail, base::StringMember(json, "stop_detail"));
+  return CheckCounts(json, with);
+}
+
+Json BootToJson(const BootRecord& boot) {
+  Json pins = Json::array();
+  for (const BootRecord::Pin& pin : boot.pins) {
+    pins.push_back({{"name", pin.name},
+                    {"declared_sha256", TextOrNull(pin.declared)},
+                    {"found_sha256", TextOrNull(pin.found)}});
+  }
+  return {{"schema", kSchema},
+          {"number", boot.number},
+          {"step", boot.step},
+          {"arm", boot.arm},
+          {"resumes", base::OrNull(boot.resumes)},
+          {"host", TextOrNull(boot.host)},
+          {"client_sha256", TextOrNull(boot.client_sha256)},
+          {"started_at", TextOrNull(boot.started_at)},
+          {"version", TextOrNull(Shown(boot.version))},
+          {"pins", std::move(pins)},
+          {"identity_sha256", TextOrNull(boot.identity)},
+          {"argv", boot.argv},
+          {"ready_after_ns", boot.ready_after.count()},
+          {"stopped", Name(boot.stopped)},
+          {"stop_detail", Shown(boot.stop_detail)},
+          {"exit", TextOrNull(Shown(boot.exit))}};
+}
+
+base::Result<BootRecord> BootFromJson(const Json& json) {
+  BootRecord boot;
+  UG_TRY(CheckSchema(json));
+  UG_ASSIGN(boot.number, SmallInt(json, "number", 1, kMaxNumber));
+  UG_ASSIGN(boot.step, SmallInt(json, "step", 1, kMaxNumber));
+  UG_ASSIGN(boot.arm, PlainName(json, "arm"));
+  UG_ASSIGN(boot.resumes, OptionalInt(json, "resumes", 1, kMaxNumber));
+  UG_ASSIGN(boot.host, OptionalText(json, "host"));
+  UG_ASSIGN(boot.client_sha256, OptionalDigest(json, "client_sha256"));
+  UG_ASSIGN(boot.started_at, OptionalUtc(json, "started_at"));
+  UG_ASSIGN(boot.version, OptionalText(json, "version"));
+  UG_ASSIGN(const Json* pins, Array(json, "pins"));
+  for (const Json& item : *pins) {
+    BootRecord::Pin pin;
+    UG_ASSIGN(pin.name, base::StringMember(item, "name"));
+    UG_ASSIGN(pin.declared, OptionalDigest(item, "declared_sha256"));
+    UG_ASSIGN(pin.found, OptionalDigest(item, "found_sha256"));
+    boot.pins.push_back(std::move(pin));
+  }
+  UG_ASSIGN(boot.identity, OptionalDigest(json, "identity_sha256"));
+  UG_ASSIGN(boot.argv, TextList(json, "argv"));
+  UG_ASSIGN(boot.ready_after, Ns(json, "ready_after_ns"));
+  UG_ASSIGN(boot.stopped, StopReasonMember(json));
+  UG_ASSIGN(boot.stop_detail, base::StringMember(json, "stop_detail"));
+  UG_ASSIGN(boot.exit, OptionalText(json, "exit"));
+  return boot;
+}
+
+Json CaptureToJson(const CaptureRecord& capture) {
+  return {{"schema", kSchema},
+          {"plan", capture.plan_name},
+          {"workload_sha256", TextOrNull(capture.workload)},
+          {"key_sha256", TextOrNull(capture.key)},
+          {"client_version", TextOrNull(capture.client_version)},
+          {"client_sha256", TextOrNull(capture.client_sha256)},
+          {"host", TextOrNull(capture.host)},
+          {"started_at", TextOrNull(capture.started_at)},
+          {"sealed_at", TextOrNull(capture.sealed_at)},
+          {"complete", capture.complete},
+          {"incidents", ShownList(capture.incidents)}};
+}
+
+base::Result<CaptureRecord> CaptureFromJson(const Json& json) {
+  CaptureRecord capture;
+  UG_TRY(CheckSchema(json));
+  UG_ASSIGN(capture.plan_name, base::StringMember(json, "plan"));
+  UG_ASSIGN(capture.workload, OptionalDigest(json, "workload_sha256"));
+  UG_ASSIGN(capture.key, OptionalDigest(json, "key_sha256"));
+  UG_ASSIGN(capture.client_version, OptionalText(json, "client_version"));
+  UG_ASSIGN(capture.client_sha256, OptionalDigest(json, "client_sha256"));
+  UG_ASSIGN(capture.host, OptionalText(json, "host"));
+  UG_ASSIGN(capture.started_at, OptionalUtc(json, "started_at"));
+  UG_ASSIGN(capture.sealed_at, OptionalUtc(json, "sealed_at"));
+  UG_ASSIGN(capture.complete, base::BoolMember(json, "complete"));
+  UG_ASSIGN(capture.incidents, TextList(json, "incidents"));
+  return capture;
+}
+
+Json FailuresToJson(const std::map<FailureKind, int>& by_kind) {
+  Json json = Json::object();
+  for (const auto& [kind, count] : by_kind) {
+    if (count > 0) json[std::string(Name(kind))] = count;
+  }
+  return json;
+}
+
+base::Result<std::map<FailureKind, int>> FailuresFromJson(const Json& object,
+                                                          std::string_view key) {
+  UG_ASSIGN(const Json* json, Object(object, key));
+  std::map<FailureKind, int> by_kind;
+  for (const auto& [name, value] : json->items()) {
+    UG_ASSIGN(const FailureKind kind, KindFrom(name));
+    UG_ASSIGN(by_kind[kind], SmallInt(*json, name, 1, kMaxRequests));
+  }
+  return by_kind;
+}
+
+}  // namespace upgrade_gate::evidence

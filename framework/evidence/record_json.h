@@ -1,0 +1,39 @@
+// Records as JSON and back. Private; the schema is kSchema (records.h).
+//
+// Text that a server had a hand in is made visible when it is written, so that
+// what is read back is what was written, whatever its bytes were.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/json.h"
+#include "framework/base/result.h"
+#include "framework/evidence/records.h"
+
+namespace upgrade_gate::evidence {
+
+// requests.jsonl: one object a line, each line ended.
+std::string WriteRequests(const std::vector<RequestRecord>& requests, Phase phase);
+// An error starts with the line: "line 3: …".
+base::Result<std::vector<RequestRecord>> ReadRequests(std::string_view jsonl, Phase phase);
+
+// round.json: everything but the requests, of which it holds the counts.
+base::Json RoundToJson(const RoundRecord& round);
+// `with` holds the requests and warm-up that were read beside it, with which the
+// counts must agree; the rest of it is filled in.
+base::Status RoundFromJson(const base::Json& json, RoundRecord& with);
+
+base::Json BootToJson(const BootRecord& boot);
+base::Result<BootRecord> BootFromJson(const base::Json& json);
+
+base::Json CaptureToJson(const CaptureRecord& capture);
+base::Result<CaptureRecord> CaptureFromJson(const base::Json& json);
+
+// {"empty_output":6}: the kinds that occurred, in the order of kAllFailureKinds.
+base::Json FailuresToJson(const std::map<FailureKind, int>& by_kind);
+base::Result<std::map<FailureKind, int>> FailuresFromJson(const base::Json& object,
+                                                          std::string_view key);
+
+}  // namespace upgrade_gate::evidence

@@ -1,0 +1,53 @@
+#include "framework/evidence/records.h"
+
+#include <array>
+
+#include "framework/base/result.h"
+
+namespace upgrade_gate::evidence {
+namespace {
+
+constexpr std::array kAllStopReasons = {StopReason::kNone, StopReason::kGuard,
+                                        StopReason::kServiceLost, StopReason::kInterrupted,
+                                        StopReason::kDeadline};
+
+}  // namespace
+
+std::string_view Name(Phase phase) {
+  switch (phase) {
+    case Phase::kWarmup:
+      return "warmup";
+    case Phase::kFormal:
+      return "formal";
+    case Phase::kDiagnostic:
+      return "diagnostic";
+  }
+  UG_CHECK(!"a phase without a name");
+  return "";
+}
+
+std::string_view Name(StopReason reason) {
+  switch (reason) {
+    case StopReason::kNone:
+      return "none";
+    case StopReason::kGuard:
+      return "guard";
+    case StopReason::kServiceLost:
+      return "service_lost";
+    case StopReason::kInterrupted:
+      return "interrupted";
+    case StopReason::kDeadline:
+      return "deadline";
+  }
+  UG_CHECK(!"a stop reason without a name");
+  return "";
+}
+
+std::optional<StopReason> StopReasonFrom(std::string_view name) {
+  for (const StopReason reason : kAllStopReasons) {
+    if (Name(reason) == name) return reason;
+  }
+  return std::nullopt;
+}
+
+}  // namespace upgrade_gate::evidence

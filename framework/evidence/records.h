@@ -1,0 +1,128 @@
+// What capture writes about requests, rounds and boots: plain values.
+//
+// Times are nanoseconds from the round's start on a monotonic clock, absent
+// when the moment never came. Every record carries its schema version on disk.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/clock.h"
+#include "framework/base/digest.h"
+#include "framework/evidence/failure_kind.h"
+
+namespace upgrade_gate::evidence {
+
+inline constexpr int kSchema = 1;
+
+enum class Phase { kWarmup, kFormal, kDiagnostic };
+std::string_view Name(Phase phase);
+
+struct RequestTimes {
+  // When the request should have started: for a closed loop, when its slot became free.
+  std::optional<base::Nanoseconds> scheduled;
+  std::optional<base::Nanoseconds> sent;         // handed to the transport
+  std::optional<base::Nanoseconds> first_byte;   // of the response's body
+  std::optional<base::Nanoseconds> first_token;  // first nonempty token of any kind
+  std::optional<base::Nanoseconds> first_text;   // first nonempty text: the TTFT stamp
+  std::optional<base::Nanoseconds> last_token;   // last nonempty text: where E2E ends
+  std::optional<base::Nanoseconds> done;         // the stream terminator
+  std::optional<base::Nanoseconds> closed;       // the end of the response
+};
+
+struct Usage {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t completion_tokens = 0;
+};
+
+struct Failure {
+  FailureKind kind = FailureKind::kTransport;
+  std::string detail;  // the evidence for it, shortened and made visible
+};
+
+struct RequestRecord {
+  int index = 0;  // position in the round, from 0; the same in both arms
+  base::Sha256Hex body_sha256;
+  base::Sha256Hex prompt_sha256;  // what a replay holds fixed (PromptFingerprint)
+  std::int64_t input_tokens = 0;   // asked for
+  std::int64_t output_tokens = 0;  // asked for
+  RequestTimes times;
+  std::optional<int> http_status;
+  std::optional<Usage> usage;
+  std::string finish_reason;    // empty when none came
+  std::int64_t text_bytes = 0;  // of all choices' text
+  std::int64_t chunks = 0;      // events that carried text
+  std::optional<Failure> failure;  // absent: accepted
+  std::vector<std::string> notes;  // recorded, shown, not failing
+
+  bool accepted() const { return !failure.has_value(); }
+};
+
+// Why a round or a boot ended before its plan; kNone when it did not.
+enum class StopReason { kNone, kGuard, kServiceLost, kInterrupted, kDeadline };
+std::string_view Name(StopReason reason);
+std::optional<StopReason> StopReasonFrom(std::string_view name);
+
+struct RoundRecord {
+  std::string case_name;
+  std::string arm;
+  int boot = 0;   // from 1, over the whole run
+  int step = 0;   // which entry of the plan's order, from 1
+  int round = 0;  // from 1, within the boot and case
+  int planned = 0;
+  int concurrency = 0;
+  std::string started_at;  // UTC, for people
+  // From the first scheduled moment to the end of the last response.
+  base::Nanoseconds duration{};
+  StopReason stopped = StopReason::kNone;
+  std::string stop_detail;
+  bool superseded = false;  // kept, counted, not judged: its case was measured again
+  std::vector<RequestRecord> requests;  // those that were sent, by index
+  std::vector<RequestRecord> warmup;    // only with round 1: sent before it, judged apart
+};
+
+// One start of an arm's server.
+struct BootRecord {
+  int number = 0;  // from 1
+  int step = 0;    // from 1
+  std::string arm;
+  std::optional<int> resumes;  // the interrupted boot that this one continues
+  std::string host;            // identifies the machine; rounds of different hosts are never pooled
+  std::string client_sha256;   // the executable that measured
+  std::string started_at;      // UTC
+  std::string version;         // what /version said; empty: unknown
+  // What the launcher proved: `image` is one digest that stands for everything pinned.
+  struct Pin {
+    std::string name;      // "executable", "file profiles/old.yaml", "image"
+    base::Sha256Hex declared;
+    base::Sha256Hex found;  // empty: could not be proved
+  };
+  std::vector<Pin> pins;
+  base::Sha256Hex identity;  // over all pins
+  // The argv that was started, with the port replaced by $PORT.
+  std::vector<std::string> argv;
+  base::Nanoseconds ready_after{};  // from start to the first validated generation
+  StopReason stopped = StopReason::kNone;
+  std::string stop_detail;
+  std::string exit;  // "exit code 0", "signal 9 (Killed)"; empty while running
+};
+
+// Of the whole capture.
+struct CaptureRecord {
+  std::string plan_name;
+  base::Sha256Hex workload;  // digest of the resolved plan without gates, waivers, expected_changes
+  base::Sha256Hex key;       // workload and client together: evidence is reused only if this matches
+  std::string client_version;
+  base::Sha256Hex client_sha256;
+  std::string host;
+  std::string started_at;  // UTC
+  std::string sealed_at;   // UTC; MAX_AGE counts from here
+  bool complete = false;   // every planned round is there exactly once, or its case was stopped by the guard
+  std::vector<std::string> incidents;  // why not, and what else went otherwise than planned
+};
+
+}  // namespace upgrade_gate::evidence

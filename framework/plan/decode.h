@@ -1,0 +1,43 @@
+// The sections of a plan, one function each; errors go to the context.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "framework/plan/decoder.h"
+#include "framework/plan/plan.h"
+
+namespace upgrade_gate::plan {
+
+// Sections that hold errors: names in them may be missing, so nothing is said
+// about references to them.
+struct Incomplete {
+  bool server = false;
+  bool arms = false;
+  bool order = false;
+  bool cases = false;
+  bool gates = false;
+};
+
+struct Decoded {
+  Plan plan;
+  Incomplete incomplete;
+};
+
+Decoded DecodePlan(const Node& root, Errors& errors);
+
+// The launcher is absent if the plan does not say it rightly.
+std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* server);
+void DecodeArms(const Value& value, std::optional<LauncherKind> launcher,
+                std::vector<ArmOverlay>* arms);
+void DecodeOrder(const Value& value, std::vector<BootStep>* order);
+void DecodeWorkload(const Value& value, Workload* workload);
+void DecodeGates(const Value& value, std::vector<Gate>* gates);
+
+// Shared by server and arms.
+void DecodeEnvironment(const Value& value, Environment* env);
+// Refuses an argv that carries a secret: the plan is copied into the evidence.
+void RefuseSecrets(const Value& argv, const std::vector<std::string>& elements);
+bool IsSecretOption(std::string_view option);
+
+}  // namespace upgrade_gate::plan

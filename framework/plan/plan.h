@@ -1,0 +1,270 @@
+// plan.yaml as written (Plan) and as it will be run (ResolvedPlan).
+//
+// Parse → resolve → `const ResolvedPlan&`. The structs are plain aggregates;
+// everything they may hold has been checked by ParsePlan and Resolve. A new
+// field costs the struct, its row in the decoder and a test.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "framework/base/digest.h"
+#include "framework/base/units.h"
+#include "framework/evidence/failure_kind.h"
+#include "framework/evidence/summary.h"
+
+namespace upgrade_gate::plan {
+
+// 1-based; 0 where a value is a default that no line of the file gives.
+struct Location {
+  int line = 0;
+  int column = 0;
+};
+
+enum class LauncherKind { kDocker, kProcess };
+enum class PullPolicy { kNever, kMissing };
+enum class ArmRole { kBaseline, kCandidate, kAttribution };
+std::string_view Name(LauncherKind kind);
+std::string_view Name(PullPolicy policy);
+std::string_view Name(ArmRole role);
+
+struct EnvironmentValue {
+  // Exactly one: a literal, or the name of a variable of the runner's
+  // environment, read at boot and never written anywhere.
+  std::optional<std::string> literal;
+  std::optional<std::string> from_environment;
+};
+using Environment = std::map<std::string, EnvironmentValue>;
+
+struct PinnedFile {
+  std::string path;  // as written; relative to the plan's folder
+  base::Sha256Hex sha256;
+};
+
+struct Mount {
+  std::string source;
+  std::string target;
+  bool read_only = true;
+};
+
+struct Model {
+  std::string served_name;
+  std::string snapshot;              // empty: not given
+  std::optional<base::Sha256Hex> digest;  // of the snapshot
+};
+
+struct ServerSettings {
+  LauncherKind launcher = LauncherKind::kProcess;
+  // argv without the executable for `process`, the container's command for
+  // `docker`; $PORT stands for the port and is left out of comparisons.
+  std::vector<std::string> command;
+  Environment env;
+  std::chrono::milliseconds ready_timeout = std::chrono::minutes(10);
+  std::chrono::milliseconds stop_timeout = std::chrono::seconds(30);
+  // docker only
+  std::vector<Mount> mounts;
+  std::string gpus;  // "all" or a list of ids; empty: none
+  std::string ipc;   // "host", "private"; empty: the engine's default
+  PullPolicy pull = PullPolicy::kMissing;
+};
+
+// One arm as written: what it adds to `server:` and to the arm it is `like`.
+struct ArmOverlay {
+  std::string name;
+  Location location;
+  std::optional<std::string> like;
+  std::optional<ArmRole> role;
+  std::optional<std::string> image;  // reference@sha256:…
+  std::optional<PinnedFile> executable;
+  std::optional<std::vector<PinnedFile>> files;
+  // Applied to the inherited command in this order.
+  // remove: the option, wherever it stands, and its value. The value is the next
+  //   element if that does not begin with "--"; `--option=value` is one element.
+  // replace: option -> new value, in either form; the option must stand in the
+  //   command exactly once and have a value.
+  // append: added at the end, as written.
+  std::vector<std::string> remove;
+  std::map<std::string, std::string> replace;
+  std::vector<std::string> append;
+  Environment env;
+};
+
+// One arm as it will be started.
+struct Arm {
+  std::string name;
+  Location location;
+  ArmRole role = ArmRole::kCandidate;
+  std::string image;                     // docker; empty otherwise
+  std::optional<PinnedFile> executable;  // process
+  std::vector<PinnedFile> files;         // process: other files whose digests are pinned
+  std::vector<std::string> command;
+  Environment env;
+};
+
+struct BootStep {
+  std::string arm;
+  Location location;
+  std::vector<std::string> cases;  // resolved: never empty
+  int rounds = 0;                  // resolved: at least 1
+};
+
+enum class Api { kCompletions };
+enum class PromptKind { kSyntheticTokens };
+
+struct Prompts {
+  PromptKind kind = PromptKind::kSyntheticTokens;
+  std::uint64_t seed = 0;
+  // Token ids are drawn from [first_id, first_id + id_count): above the special
+  // ids and below the vocabulary of every model that people serve.
+  std::int64_t first_id = 1000;
+  std::int64_t id_count = 20000;
+};
+
+// All sampling fields are always sent: a model's own defaults never decide.
+struct Sampling {
+  double temperature = 0;
+  double top_p = 1;
+  std::int64_t seed = 1;
+};
+
+struct Guard {
+  std::optional<int> consecutive_failures;  // of formal requests of one case; absent: no guard
+};
+
+struct Case {
+  std::string name;
+  Location location;
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;
+  int concurrency = 0;
+  int requests = 0;
+  std::string shape;  // a free label that gates select by; empty: none
+};
+
+struct Workload {
+  Api api = Api::kCompletions;
+  Prompts prompts;
+  Sampling sampling;
+  int rounds = 3;
+  // Requests before the first round of each case in each boot; absent: as many
+  // as the case's concurrency.
+  std::optional<int> warmup_requests;
+  Guard guard;
+  std::chrono::milliseconds request_timeout = std::chrono::minutes(10);
+  std::chrono::milliseconds stall_limit = std::chrono::seconds(120);
+  std::vector<Case> cases;
+};
+
+// The assumed standard deviation between boots of one arm while it has one boot.
+struct BootNoise {
+  base::Percent value{1.0};
+  std::string reason;  // required for 0 %
+};
+
+struct ExpectedChange {
+  std::string fact, from, to, reason;
+};
+
+enum class GateKind { kThroughput, kLatency, kFailures, kProvenance };
+enum class Severity { kRequired, kAdvisory };
+std::string_view Name(GateKind kind);
+std::string_view Name(Severity severity);
+
+// Which cases a gate looks at: one case, all of one shape, or (neither) all.
+struct Selection {
+  std::optional<std::string> case_name;
+  std::optional<std::string> shape;
+};
+
+enum class OnFailures { kInconclusive, kAdvisory };
+
+// Exactly one of the thresholds.
+struct ThroughputGate {
+  std::optional<base::Percent> min_gain;
+  std::optional<base::Percent> max_loss;
+  std::optional<base::TokensPerSecond> min;  // absolute, of the candidate
+  OnFailures on_failures = OnFailures::kInconclusive;  // what a † case makes of max_loss
+};
+
+// Exactly one of the thresholds.
+struct LatencyGate {
+  evidence::Metric metric = evidence::Metric::kTtft;
+  int percentile = 95;  // one of evidence::kPercentiles
+  std::optional<base::Percent> max_increase;
+  std::optional<std::chrono::microseconds> max;  // absolute, of the candidate
+};
+
+struct FailuresGate {
+  std::optional<evidence::FailureKind> kind;  // absent: any kind
+  std::string arm;  // resolved: never empty
+  base::Percent max_rate;
+  base::Percent confidence{95};  // one-sided, of the Clopper-Pearson bounds
+};
+
+struct ProvenanceGate {};
+
+struct Gate {
+  // `name`, or derived by Resolve:
+  //   throughput.<case|shape>.min_gain, .max_loss or .min
+  //   latency.<case|shape>.<metric>.p<percentile>, and .max when absolute
+  //   failures.<kind|any>.<arm>[.<case|shape>]
+  //   provenance
+  std::string id;
+  Location location;
+  Severity severity = Severity::kRequired;
+  Selection selection;
+  std::variant<ThroughputGate, LatencyGate, FailuresGate, ProvenanceGate> rule;
+
+  GateKind kind() const;
+};
+
+// What the file says.
+struct Plan {
+  // The place of a value by its path ("gates[1].case"), for messages about it;
+  // empty in a plan that was not read from a file.
+  std::map<std::string, Location> locations;
+
+  std::string name;
+  Model model;
+  ServerSettings server;
+  std::vector<ArmOverlay> arms;
+  std::vector<BootStep> order;  // cases empty / rounds 0 where the file does not say
+  BootNoise boot_noise;
+  Workload workload;
+  std::vector<ExpectedChange> expected_changes;
+  std::vector<std::string> not_covered;
+  std::vector<Gate> gates;
+};
+
+// What will be run: overlays merged, defaults filled in, every name resolved.
+struct ResolvedPlan {
+  std::string name;
+  Model model;
+  ServerSettings server;  // command and env are in the arms
+  std::vector<Arm> arms;
+  std::vector<BootStep> order;
+  BootNoise boot_noise;
+  Workload workload;
+  std::vector<ExpectedChange> expected_changes;
+  std::vector<std::string> not_covered;
+  std::vector<Gate> gates;
+
+  const Arm* FindArm(std::string_view arm) const;
+  const Case* FindCase(std::string_view case_name) const;
+  const Gate* FindGate(std::string_view id) const;
+  // The arm of that role; absent where the plan has none.
+  const Arm* baseline() const;
+  const Arm* candidate() const;
+  // The cases a gate looks at, in the plan's order; never empty after Resolve.
+  std::vector<const Case*> Select(const Selection& selection) const;
+  int warmup_requests(const Case& of) const;
+};
+
+}  // namespace upgrade_gate::plan

@@ -1,0 +1,39 @@
+// Ready means one validated generation, not an answering /health.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "framework/base/clock.h"
+#include "framework/base/result.h"
+#include "framework/load/transport.h"
+#include "framework/plan/plan.h"
+#include "framework/server/launcher.h"
+
+namespace upgrade_gate::probes {
+
+struct ReadinessSpec {
+  std::string served_name;
+  plan::Sampling sampling;
+  plan::Prompts prompts;
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
+  std::chrono::milliseconds retry_every{100};
+  std::chrono::milliseconds heartbeat_every = std::chrono::seconds(30);
+};
+
+struct Ready {
+  base::Nanoseconds after{};  // from the call to the validated generation
+  std::string version;        // of /version; empty: it has none
+};
+
+// Waits for /health, then /v1/models listing the served name, then an accepted
+// short generation, then proves that the server is ours. Fails at once when the
+// server exits, when it serves other models, or when `interrupted` says so. An
+// error carries the stage, the argv, the exit and the last log lines.
+base::Result<Ready> WaitUntilReady(load::Transport& transport, base::Clock& clock,
+                                   server::RunningServer& server, const ReadinessSpec& spec,
+                                   const std::function<void(const std::string&)>& heartbeat,
+                                   const std::function<bool()>& interrupted);
+
+}  // namespace upgrade_gate::probes

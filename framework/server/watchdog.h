@@ -1,0 +1,62 @@
+// Ends what a dead run left: a process of its own, outside the run's tree.
+//
+// CTest kills a whole process tree by parent id; only a double-forked process
+// in its own session survives that. The watchdog holds one end of a socket pair;
+// the runner writes what it starts into the other, before that may run. When the
+// runner's end closes, for whatever reason, everything still listed is killed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "framework/base/file.h"
+#include "framework/base/result.h"
+
+namespace upgrade_gate::server {
+
+// The variable that every process of a run carries, with the run's id as value:
+// processes that left their group are found by it.
+inline constexpr const char* kRunMarker = "UPGRADE_GATE_RUN";
+// The same for one boot, with "<run id>/<boot>" as value.
+inline constexpr const char* kBootMarker = "UPGRADE_GATE_BOOT";
+
+// The runner's end. Destroying it lets the watchdog clean up and end. Guard and
+// Release may be called from several threads.
+class Watchdog {
+ public:
+  // Starts `executable watchdog --run-id ID` double-forked, in its own session,
+  // with standard streams on /dev/null and the socket as descriptor 3; returns
+  // once it has said that it is watching. `run_id` is a plain name
+  // (base::IsPlainName).
+  static base::Result<Watchdog> Start(const std::filesystem::path& executable,
+                                      const std::string& run_id);
+
+  // To be called before the process may run any code of its own. Both are
+  // errors if the watchdog is no longer there.
+  base::Status Guard(pid_t process_group);
+  base::Status Release(pid_t process_group);
+  pid_t pid() const { return pid_; }
+
+ private:
+  Watchdog(base::Fd pipe, pid_t pid) : pipe_(std::move(pipe)), pid_(pid) {}
+  base::Status Send(const std::string& line);
+
+  base::Fd pipe_;  // close-on-exec: a server that inherited it would keep it open
+  pid_t pid_ = -1;
+};
+
+// The watchdog's own life: reads `fd` to its end, then kills every process group
+// still listed and every process of this user that carries the run's marker,
+// until none is left or ten seconds have passed. Returns the number of processes
+// it had to kill.
+//
+// Ignores INT, HUP, TERM and QUIT, because it has to outlive whatever ends the
+// run; it always ends by itself when the runner does. What it reads are lines,
+// `guard <group> <start time of its leader>` and `release <group>`; anything
+// else is skipped. Writes "ready" to `fd` when it can be written to.
+int RunWatchdog(int fd, const std::string& run_id);
+
+}  // namespace upgrade_gate::server
