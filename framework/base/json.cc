@@ -61,7 +61,11 @@ class StrictHandler final : public nlohmann::json_sax<Json> {
       parent.push_back(std::move(value));
       return &parent.back();
     }
-    return &(parent[key_] = std::move(value));
+    // Doubled keys are refused above: no need for operator[], which searches the
+    // whole object for each member and so takes quadratic time.
+    auto& object = parent.get_ref<Json::object_t&>();
+    object.emplace_back(key_, std::move(value));
+    return &object.back().second;
   }
   bool Put(Json value) {
     Add(std::move(value));

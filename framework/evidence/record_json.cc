@@ -346,7 +346,7 @@ base::Result<std::map<FailureKind, int>> FailuresFromJson(const Json& object,
   std::map<FailureKind, int> by_kind;
   for (const auto& [name, value] : json->items()) {
     UG_ASSIGN(const FailureKind kind, KindFrom(name));
-    UG_ASSIGN(by_kind[kind], SmallInt(*json, name, 1, kMaxRequests));
+    UG_ASSIGN(by_kind[kind], SmallInt(*json, name, 1, kMaxCount));
   }
   return by_kind;
 }

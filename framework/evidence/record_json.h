@@ -4,6 +4,7 @@
 // what is read back is what was written, whatever its bytes were.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,8 +1,9 @@
 // The numbers that gates and reports read, computed once from the records.
 //
 // Output throughput = tokens of successful requests / the round's whole
-// duration. Percentiles (nearest rank) are taken within a round over successful
-// requests. Superseded rounds are counted and otherwise left out.
+// duration. Percentiles (nearest rank: the value of rank ceil(p/100 * n)) are
+// taken within a round over successful requests. Superseded rounds are counted
+// and otherwise left out.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,7 @@ struct Latency {
 struct FailureCounts {
   int requests = 0;  // the denominator: sent, formal
   std::map<FailureKind, int> by_kind;
-  int failed() const;
+  int failed() const;  // over all kinds
 };
 
 struct RoundSummary {
@@ -55,7 +56,9 @@ struct RoundSummary {
   std::int64_t output_tokens = 0;  // of successful requests, by usage
   double output_tokens_per_s = 0;
   std::map<Metric, Latency> latency;
-  base::Sha256Hex inputs;  // over the body digests of all sent requests, in order
+  // SHA-256 over the body digests of all sent requests, by index, joined by
+  // newlines; empty where none was sent, so that nothing is proved equal by it.
+  base::Sha256Hex inputs;
 };
 
 struct ArmRounds {
@@ -67,9 +70,11 @@ struct ArmRounds {
 
 struct CaseSummary {
   std::string name;
-  std::map<std::string, ArmRounds> arms;  // an arm that was not run has no entry
+  // An arm that was not run has no entry; one with superseded rounds alone has one.
+  std::map<std::string, ArmRounds> arms;
 };
 
+// Over all cases; every arm that was booted has one.
 struct ArmTotal {
   FailureCounts counts;
   int rounds = 0;
@@ -77,20 +82,26 @@ struct ArmTotal {
 
 struct Summary {
   CaptureRecord capture;
-  std::vector<BootRecord> boots;
-  std::vector<CaseSummary> cases;  // in the plan's order
+  std::vector<BootRecord> boots;   // by number
+  std::vector<CaseSummary> cases;  // all of the plan's, in its order, run or not
   std::map<std::string, ArmTotal> arms;
 
   const CaseSummary* FindCase(const std::string& name) const;
   const BootRecord* FindBoot(int number) const;
 };
 
-// `case_order`: the plan's case names; a round of another case is an error.
+// `case_order`: the plan's case names. An error (kEvidence) for a round of another
+// case, of a boot that is not there or is of another arm, for a round that is
+// there twice and for request indices that are not unique and ascending.
 base::Result<Summary> Summarize(const CaptureRecord& capture, const std::vector<BootRecord>& boots,
                                 const std::vector<RoundRecord>& rounds,
                                 const std::vector<std::string>& case_order);
 
+// JSON (schema 1); equal summaries give equal bytes. The names are those of
+// `judge --format json`: {"ttft_ms":{"count":16,"p50":…,"p90":…,"p95":…,"p99":…}}.
 std::string WriteSummary(const Summary& summary);
+// What is read writes the same bytes again. An error (kEvidence) says where:
+// `cases[0]: case 8k-256-c8, arm baseline: rounds[1]: "requests" is missing`.
 base::Result<Summary> ReadSummary(std::string_view json);
 
 }  // namespace upgrade_gate::evidence

@@ -92,7 +92,8 @@ std::optional<Failure> Judge(const Expectation& expectation, const Observation& 
   }
   if (!seen.in_band_error.empty()) {
     return Failure{FailureKind::kInBandError,
-                   fmt::format("{}, {} events before it", seen.in_band_error, seen.events)};
+                   fmt::format("{}; beside it {} valid events with {} bytes of text",
+                               seen.in_band_error, seen.events, seen.text_bytes)};
   }
   if (auto failure = JudgeEnd(seen)) return failure;
   if (!seen.malformed.empty()) return Failure{FailureKind::kMalformedEvent, seen.malformed};

@@ -125,12 +125,12 @@ double RegionProbability(const Region& region, std::size_t n_c, std::size_t n_b,
 
 // The largest value of f(sin²(theta)) over theta in (0, pi/2). On this scale a
 // binomial share has the sd 1/(2·sqrt(n)) everywhere, so f cannot bend faster
-// than that and a grid of a twentieth of it misses no hill; the best hills are
+// than that and a grid of a fifth of it misses no hill; the best hills are
 // then climbed by golden section.
 template <typename Function>
 double MaximumOverRates(std::size_t requests, const Function& f) {
   const double root = std::sqrt(static_cast<double>(requests));
-  const auto steps = static_cast<std::size_t>(std::ceil(32.0 * root)) + 100;
+  const auto steps = static_cast<std::size_t>(std::ceil(16.0 * root)) + 100;
   const double step = std::numbers::pi / 2.0 / static_cast<double>(steps);
   const auto at = [&](double theta) {
     const double sine = std::sin(theta);

@@ -12,7 +12,7 @@
 namespace upgrade_gate::stats {
 
 // Against the hypothesis of one common rate. No value where an arm has no
-// requests or more failures than requests.
+// requests or more failures than requests. Below about 1e-16 they come out as 0.
 struct PValues {
   double candidate_worse = 1.0;  // one-sided: the candidate fails more often
   double two_sided = 1.0;
@@ -29,7 +29,7 @@ std::optional<PValues> Fisher(const FailureCount& candidate, const FailureCount&
 // at least as large as the one seen (two-sided: of |Z|). The maximum is
 // searched on a grid and refined; the result is good to five digits or so.
 // No value either beyond kMaxBarnardRequests in an arm, where the search would take seconds.
-inline constexpr std::size_t kMaxBarnardRequests = 100'000;
+inline constexpr std::size_t kMaxBarnardRequests = 50'000;
 std::optional<PValues> Barnard(const FailureCount& candidate, const FailureCount& baseline);
 
 // The exact McNemar test (1947) for paired prompts, one-sided: with a prompts
