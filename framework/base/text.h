@@ -18,6 +18,9 @@ std::string Visible(std::string_view text, bool keep_lines = false);
 // a leading "::" (GitHub) and any "##vso[", "##[" or "##teamcity[" (Azure, TeamCity).
 std::string NeutralizeCommands(std::string_view text);
 
+// `word` as a POSIX shell reads it back: quoted where it must be.
+std::string ShellWord(std::string_view word);
+
 // At most `limit` bytes, cut at a character's border, with "…" when cut.
 std::string Shorten(std::string_view text, std::size_t limit);
 

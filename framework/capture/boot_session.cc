@@ -114,12 +114,12 @@ class Session {
       loop.failures_in_a_row = failures_in_a_row;
       const auto requests = Prepare(request_, of, Phase::kFormal, number, of.requests);
       const std::string started_at = base::FormatUtc(request_.environment.clock.wall());
-      bool first_check = true;
+      int checks = 0;
       const load::StopCheck check = StopCheckFor();
       UG_ASSIGN(load::LoadResult result,
                 load::RunClosedLoop(transport_, request_.environment.clock, loop, requests, [&] {
-                  if (first_check) request_.environment.at(Moment::kMidRound);
-                  first_check = false;
+                  // The first look comes before the first request is sent.
+                  if (++checks == 2) request_.environment.at(Moment::kMidRound);
                   return check();
                 }));
       failures_in_a_row = result.failures_in_a_row;

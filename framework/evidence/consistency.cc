@@ -23,9 +23,9 @@ base::Status Ascending(const std::vector<RequestRecord>& requests, std::string_v
       return base::EvidenceError(fmt::format("{} {}: is not an index", what, request.index));
     }
     if (request.index <= last) {
-      return base::EvidenceError(fmt::format(
-          "{} {}: comes after {} {}; indices are unique and ascending", what, request.index, what,
-          last));
+      return base::EvidenceError(
+          fmt::format("{} {}: comes after {} {}; indices are unique and ascending", what,
+                      request.index, what, last));
     }
     last = request.index;
   }
@@ -33,17 +33,20 @@ base::Status Ascending(const std::vector<RequestRecord>& requests, std::string_v
 }
 
 base::Status CheckTimes(const RequestTimes& times) {
-  const std::pair<std::string_view, Time> order[] = {
-      {"scheduled", times.scheduled},   {"sent", times.sent},
-      {"first_byte", times.first_byte}, {"first_token", times.first_token},
-      {"first_text", times.first_text}, {"last_token", times.last_token},
-      {"done", times.done},             {"closed", times.closed}};
+  const std::pair<std::string_view, Time> order[] = {{"scheduled", times.scheduled},
+                                                     {"sent", times.sent},
+                                                     {"first_byte", times.first_byte},
+                                                     {"first_token", times.first_token},
+                                                     {"first_text", times.first_text},
+                                                     {"last_token", times.last_token},
+                                                     {"done", times.done},
+                                                     {"closed", times.closed}};
   std::pair<std::string_view, base::Nanoseconds> last{"the round's start", 0};
   for (const auto& [name, time] : order) {
     if (!time) continue;
     if (*time < last.second) {
-      return base::EvidenceError(fmt::format("{} is {} ns before {}", name,
-                                             (last.second - *time).count(), last.first));
+      return base::EvidenceError(
+          fmt::format("{} is {} ns before {}", name, (last.second - *time).count(), last.first));
     }
     last = {name, *time};
   }
@@ -70,7 +73,8 @@ base::Status CheckRequest(const RequestRecord& request) {
 
 base::Status CheckRequests(const std::vector<RequestRecord>& requests, std::string_view what) {
   if (static_cast<std::int64_t>(requests.size()) > kMaxRequests) {
-    return base::EvidenceError(fmt::format("{} requests; the cap is {}", requests.size(), kMaxRequests));
+    return base::EvidenceError(
+        fmt::format("{} requests; the cap is {}", requests.size(), kMaxRequests));
   }
   UG_TRY(Ascending(requests, what));
   for (const RequestRecord& request : requests) {
@@ -138,9 +142,9 @@ base::Status CheckRound(const RoundRecord& round) {
   UG_TRY(CheckIndices(round));
   const auto sent = static_cast<int>(round.requests.size());
   if (round.stopped == StopReason::kNone && sent != round.planned) {
-    return base::EvidenceError(fmt::format(
-        "{} of {} planned requests were not sent, but nothing stopped the round",
-        round.planned - sent, round.planned));
+    return base::EvidenceError(
+        fmt::format("{} of {} planned requests were not sent, but nothing stopped the round",
+                    round.planned - sent, round.planned));
   }
   return CheckDuration(round);
 }

@@ -54,9 +54,13 @@ const Row& RowOf(FailureKind kind) {
 
 }  // namespace
 
-std::string_view Name(FailureKind kind) { return RowOf(kind).name; }
+std::string_view Name(FailureKind kind) {
+  return RowOf(kind).name;
+}
 
-std::string_view Describe(FailureKind kind) { return RowOf(kind).description; }
+std::string_view Describe(FailureKind kind) {
+  return RowOf(kind).description;
+}
 
 std::optional<FailureKind> FailureKindFrom(std::string_view name) {
   for (const Row& row : kRows) {

@@ -26,7 +26,9 @@ base::Result<bool> IsNull(const Json& object, std::string_view key) {
 
 }  // namespace
 
-Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json TextOrNull(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
 
 Json NsOrNull(const std::optional<base::Nanoseconds>& time) {
   return time ? Json(time->count()) : Json(nullptr);
@@ -116,8 +118,8 @@ base::Result<std::string> OptionalUtc(const Json& object, std::string_view key) 
   UG_ASSIGN(std::string text, OptionalText(object, key));
   base::WallTime time;
   if (!text.empty() && !base::ParseUtc(text, time)) {
-    return Wrong(key, fmt::format("is {}, not a time such as \"2026-10-18T09:30:00.125Z\"",
-                                  Quoted(text)));
+    return Wrong(
+        key, fmt::format("is {}, not a time such as \"2026-10-18T09:30:00.125Z\"", Quoted(text)));
   }
   return text;
 }

@@ -59,8 +59,8 @@ std::string Layout::BootName(int number, const std::string& arm) {
 }
 
 std::string Layout::StreamName(int index, Phase phase) {
-  return fmt::format("{}{:05}.raw.zst", phase == Phase::kFormal ? "" : fmt::format("{}-", Name(phase)),
-                     index);
+  return fmt::format("{}{:05}.raw.zst",
+                     phase == Phase::kFormal ? "" : fmt::format("{}-", Name(phase)), index);
 }
 
 std::optional<BootFolderName> ParseBootName(std::string_view name) {
@@ -89,7 +89,9 @@ std::filesystem::path UnfinishedName(const std::filesystem::path& folder) {
   return folder.parent_path() / (std::string(kWriting) + folder.filename().string());
 }
 
-bool IsUnfinishedFolder(std::string_view name) { return name.starts_with(kWriting); }
+bool IsUnfinishedFolder(std::string_view name) {
+  return name.starts_with(kWriting);
+}
 
 bool IsUnfinishedFile(std::string_view name) {
   return CutNumber(name, kTemporary) && !name.empty();

@@ -22,14 +22,14 @@ inline constexpr std::int64_t kMaxRequests = 250'000;  // of one phase of one ro
 
 // Of one count in a summary; the sum over all failure kinds still fits an int.
 inline constexpr std::int64_t kMaxCount = 100'000'000;
-inline constexpr std::int64_t kMaxNumber = 999'999;  // of a boot, a round or a step
-inline constexpr std::int64_t kMaxTokens = 1'000'000'000;  // of one request
+inline constexpr std::int64_t kMaxNumber = 999'999;           // of a boot, a round or a step
+inline constexpr std::int64_t kMaxTokens = 1'000'000'000;     // of one request
 inline constexpr std::int64_t kMaxBytes = 1'000'000'000'000;  // of one response
 inline constexpr std::int64_t kMaxNanoseconds = 31'536'000LL * 1'000'000'000;  // one year
 
 inline constexpr std::size_t kMaxBoots = 10'000;
 inline constexpr std::size_t kMaxCases = 10'000;
-inline constexpr std::size_t kMaxRounds = 100'000;    // of a run, superseded ones too
+inline constexpr std::size_t kMaxRounds = 100'000;     // of a run, superseded ones too
 inline constexpr std::size_t kMaxEntries = 1'000'000;  // files and folders below a sealed one
 inline constexpr int kMaxFolderDepth = 16;
 inline constexpr std::size_t kMaxFindings = 1'000;  // more are counted, not listed

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "framework/base/compression.h"
@@ -19,8 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 base::Error Broken(const fs::path& path, std::string_view why) {
-  return {base::ErrorKind::kEvidence,
-          fmt::format("{}: {}", base::Visible(path.string()), why)};
+  return {base::ErrorKind::kEvidence, fmt::format("{}: {}", base::Visible(path.string()), why)};
 }
 
 base::Error AtPath(const fs::path& path, base::Error error) {
@@ -133,9 +133,8 @@ base::Result<BootRecord> ReadBoot(const fs::path& folder) {
   if (!boot) return tl::unexpected(AtPath(path, boot.error()));
   const std::string name = Layout::BootName(boot->number, boot->arm);
   if (folder.filename() != name) {
-    return tl::unexpected(Broken(
-        path, fmt::format("is of {}, but its folder is named {}", name,
-                          base::Visible(folder.filename().string()))));
+    return tl::unexpected(Broken(path, fmt::format("is of {}, but its folder is named {}", name,
+                                                   base::Visible(folder.filename().string()))));
   }
   return boot;
 }
@@ -176,6 +175,10 @@ base::Result<std::vector<RoundRecord>> ReadRounds(const Layout& layout, bool sea
     UG_ASSIGN(RoundRecord round, ReadRound(folder));
     rounds.push_back(std::move(round));
   }
+  // Names are in order of their bytes, which puts round 10 before round 9.
+  std::stable_sort(rounds.begin(), rounds.end(), [](const RoundRecord& a, const RoundRecord& b) {
+    return std::tie(a.case_name, a.boot, a.round) < std::tie(b.case_name, b.boot, b.round);
+  });
   return rounds;
 }
 
@@ -189,9 +192,8 @@ base::Result<std::vector<BootRecord>> ReadBoots(const Layout& layout) {
       return other.number == boot.number;
     });
     if (same != boots.end()) {
-      return tl::unexpected(Broken(
-          folder, fmt::format("boot {} is there twice, of arms {} and {}", boot.number, same->arm,
-                              boot.arm)));
+      return tl::unexpected(Broken(folder, fmt::format("boot {} is there twice, of arms {} and {}",
+                                                       boot.number, same->arm, boot.arm)));
     }
     boots.push_back(std::move(boot));
   }

@@ -20,13 +20,18 @@ struct Stamp {
   const char* key;
   std::optional<base::Nanoseconds> RequestTimes::*member;
 };
-constexpr Stamp kStamps[] = {
-    {"scheduled_ns", &RequestTimes::scheduled},     {"sent_ns", &RequestTimes::sent},
-    {"first_byte_ns", &RequestTimes::first_byte},   {"first_token_ns", &RequestTimes::first_token},
-    {"first_text_ns", &RequestTimes::first_text},   {"last_token_ns", &RequestTimes::last_token},
-    {"done_ns", &RequestTimes::done},               {"closed_ns", &RequestTimes::closed}};
+constexpr Stamp kStamps[] = {{"scheduled_ns", &RequestTimes::scheduled},
+                             {"sent_ns", &RequestTimes::sent},
+                             {"first_byte_ns", &RequestTimes::first_byte},
+                             {"first_token_ns", &RequestTimes::first_token},
+                             {"first_text_ns", &RequestTimes::first_text},
+                             {"last_token_ns", &RequestTimes::last_token},
+                             {"done_ns", &RequestTimes::done},
+                             {"closed_ns", &RequestTimes::closed}};
 
-std::string Shown(const std::string& text) { return base::Visible(text, /*keep_lines=*/true); }
+std::string Shown(const std::string& text) {
+  return base::Visible(text, /*keep_lines=*/true);
+}
 
 Json ShownList(const std::vector<std::string>& texts) {
   Json list = Json::array();

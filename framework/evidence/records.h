@@ -47,15 +47,15 @@ struct Failure {
 struct RequestRecord {
   int index = 0;  // position in the round, from 0; the same in both arms
   base::Sha256Hex body_sha256;
-  base::Sha256Hex prompt_sha256;  // what a replay holds fixed (PromptFingerprint)
+  base::Sha256Hex prompt_sha256;   // what a replay holds fixed (PromptFingerprint)
   std::int64_t input_tokens = 0;   // asked for
   std::int64_t output_tokens = 0;  // asked for
   RequestTimes times;
   std::optional<int> http_status;
   std::optional<Usage> usage;
-  std::string finish_reason;    // empty when none came
-  std::int64_t text_bytes = 0;  // of all choices' text
-  std::int64_t chunks = 0;      // events that carried text
+  std::string finish_reason;       // empty when none came
+  std::int64_t text_bytes = 0;     // of all choices' text
+  std::int64_t chunks = 0;         // events that carried text
   std::optional<Failure> failure;  // absent: accepted
   std::vector<std::string> notes;  // recorded, shown, not failing
 
@@ -80,7 +80,7 @@ struct RoundRecord {
   base::Nanoseconds duration{};
   StopReason stopped = StopReason::kNone;
   std::string stop_detail;
-  bool superseded = false;  // kept, counted, not judged: its case was measured again
+  bool superseded = false;              // kept, counted, not judged: its case was measured again
   std::vector<RequestRecord> requests;  // those that were sent, by index
   std::vector<RequestRecord> warmup;    // only with round 1: sent before it, judged apart
 };
@@ -97,7 +97,7 @@ struct BootRecord {
   std::string version;         // what /version said; empty: unknown
   // What the launcher proved: `image` is one digest that stands for everything pinned.
   struct Pin {
-    std::string name;      // "executable", "file profiles/old.yaml", "image"
+    std::string name;  // "executable", "file profiles/old.yaml", "image"
     base::Sha256Hex declared;
     base::Sha256Hex found;  // empty: could not be proved
   };
@@ -115,13 +115,14 @@ struct BootRecord {
 struct CaptureRecord {
   std::string plan_name;
   base::Sha256Hex workload;  // digest of the resolved plan without gates, waivers, expected_changes
-  base::Sha256Hex key;       // workload and client together: evidence is reused only if this matches
+  base::Sha256Hex key;  // workload and client together: evidence is reused only if this matches
   std::string client_version;
   base::Sha256Hex client_sha256;
   std::string host;
   std::string started_at;  // UTC
   std::string sealed_at;   // UTC; MAX_AGE counts from here
-  bool complete = false;   // every planned round is there exactly once, or its case was stopped by the guard
+  bool complete =
+      false;  // every planned round is there exactly once, or its case was stopped by the guard
   std::vector<std::string> incidents;  // why not, and what else went otherwise than planned
 };
 

@@ -28,7 +28,7 @@ fs::path WithoutSlash(const fs::path& folder) {
 
 base::Result<base::Sha256Hex> DigestOf(const base::Fd& file, const std::string& name) {
   base::Sha256 digest;
-  std::string piece(std::size_t{1} << 18, '\0');
+  std::string piece(std::size_t{1} << 16, '\0');
   for (;;) {
     const ssize_t got = read(file.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
@@ -68,7 +68,9 @@ base::Status RemoveEmptyFolders(const fs::path& folder) {
   return {};
 }
 
-std::string Brief(const base::Sha256Hex& digest) { return digest.substr(0, 12) + "…"; }
+std::string Brief(const base::Sha256Hex& digest) {
+  return digest.substr(0, 12) + "…";
+}
 
 class Checker {
  public:
@@ -146,7 +148,8 @@ base::Result<base::Sha256Hex> Seal(const fs::path& given) {
   const TreeVisitor visitor{
       .file = [&](const std::string& name, const base::Fd& file) -> base::Status {
         if (const std::string other = fold.Add(name); !other.empty()) {
-          refuse(name, fmt::format("differs from \"{}\" in nothing but case", base::Visible(other)));
+          refuse(name,
+                 fmt::format("differs from \"{}\" in nothing but case", base::Visible(other)));
           return {};
         }
         UG_ASSIGN(sums[name], DigestOf(file, name));

@@ -31,8 +31,14 @@ tl::unexpected<base::Error> Refuse(const fs::path& path, std::string_view why) {
   return base::InfrastructureError(fmt::format("{}: not written: {}", path.string(), why));
 }
 
-base::Status WriteRecords(const fs::path& path, const std::vector<RequestRecord>& requests,
-                          Phase phase) {
+// What has been sealed stays as it is.
+base::Status CheckOpen(const Layout& layout, const fs::path& path) {
+  if (IsSealed(layout.evidence())) return Refuse(path, "the evidence is sealed");
+  return {};
+}
+
+base::Result<std::string> CompressRecords(const fs::path& path,
+                                          const std::vector<RequestRecord>& requests, Phase phase) {
   const std::string jsonl = WriteRequests(requests, phase);
   for (std::size_t start = 0; start < jsonl.size();) {
     const std::size_t length = jsonl.find('\n', start) - start;
@@ -42,11 +48,11 @@ base::Status WriteRecords(const fs::path& path, const std::vector<RequestRecord>
     }
     start += length + 1;
   }
-  const std::string compressed = base::Compress(jsonl);
+  std::string compressed = base::Compress(jsonl);
   if (jsonl.size() > kMaxRecordsBytes || compressed.size() > kMaxRecordsFileBytes) {
     return Refuse(path, "longer than its cap");
   }
-  return base::WriteFile(path, compressed);
+  return compressed;
 }
 
 base::Status CheckStreams(const fs::path& folder, const RoundRecord& round,
@@ -71,31 +77,35 @@ base::Status CheckStreams(const fs::path& folder, const RoundRecord& round,
 }  // namespace
 
 base::Status WriteRound(const Layout& layout, const RoundRecord& round,
-                        const std::vector<RawStream>& streams) {
+                        const std::vector<RawStream>& streams,
+                        const std::function<void()>& before_rename) {
   const fs::path folder = layout.round(round.case_name, round.boot, round.arm, round.round);
+  UG_TRY(CheckOpen(layout, folder));
   if (auto checked = CheckRound(round); !checked) return Refuse(folder, checked.error().message);
   if (round.superseded) return Refuse(folder, "it is superseded before it was written");
   if (IsThere(folder)) return Refuse(folder, "it is already there");
   UG_TRY(CheckStreams(folder, round, streams));
+  UG_ASSIGN(const std::string requests, CompressRecords(folder, round.requests, Phase::kFormal));
+  UG_ASSIGN(const std::string warmup, CompressRecords(folder, round.warmup, Phase::kWarmup));
 
   const fs::path aside = UnfinishedName(folder);
   UG_TRY(base::RemoveAll(aside));
   UG_TRY(base::CreateDirectories(aside));
-  UG_TRY(WriteRecords(aside / kRequestsFile, round.requests, Phase::kFormal));
-  if (!round.warmup.empty()) {
-    UG_TRY(WriteRecords(aside / kWarmupFile, round.warmup, Phase::kWarmup));
-  }
+  UG_TRY(base::WriteFile(aside / kRequestsFile, requests));
+  if (!round.warmup.empty()) UG_TRY(base::WriteFile(aside / kWarmupFile, warmup));
   if (!streams.empty()) UG_TRY(base::CreateDirectories(aside / kStreamsFolder));
   for (const RawStream& stream : streams) {
     UG_TRY(base::WriteFile(aside / kStreamsFolder / Layout::StreamName(stream.index, stream.phase),
                            base::Compress(stream.bytes)));
   }
   UG_TRY(base::WriteFile(aside / kRoundFile, base::WriteJson(RoundToJson(round))));
+  before_rename();
   return base::RenameDirectory(aside, folder);
 }
 
 base::Status RemoveUnfinished(const Layout& layout) {
   if (!IsThere(layout.evidence())) return {};
+  UG_TRY(CheckOpen(layout, layout.evidence()));
   UG_ASSIGN(const auto entries, base::ListTree(layout.evidence()));
   for (const base::Entry& entry : entries) {
     const fs::path path = layout.evidence() / entry.path;
@@ -110,6 +120,7 @@ base::Status RemoveUnfinished(const Layout& layout) {
 
 base::Status Supersede(const Layout& layout, const RoundRecord& round) {
   const fs::path from = layout.round(round.case_name, round.boot, round.arm, round.round);
+  UG_TRY(CheckOpen(layout, from));
   if (round.superseded || !IsThere(from)) {
     return Refuse(from, "there is no such round to be superseded");
   }
@@ -122,6 +133,7 @@ base::Status Supersede(const Layout& layout, const RoundRecord& round) {
 
 base::Status WriteBoot(const Layout& layout, const BootRecord& boot) {
   const fs::path folder = layout.boot(boot.number, boot.arm);
+  UG_TRY(CheckOpen(layout, folder));
   const auto name = ParseBootName(folder.filename().string());
   if (!name || name->number != boot.number || name->arm != boot.arm) {
     return Refuse(folder, "a boot's number starts at 1 and its arm is a plain name");
@@ -138,6 +150,7 @@ base::Status WriteBoot(const Layout& layout, const BootRecord& boot) {
 
 base::Status WriteServerLog(const Layout& layout, const BootRecord& boot, std::string_view log) {
   const fs::path folder = layout.boot(boot.number, boot.arm);
+  UG_TRY(CheckOpen(layout, folder));
   if (!IsThere(folder / kBootFile)) {
     return Refuse(folder / kServerLogFile, "the boot has no record yet");
   }
@@ -145,6 +158,7 @@ base::Status WriteServerLog(const Layout& layout, const BootRecord& boot, std::s
 }
 
 base::Status WriteCapture(const Layout& layout, const CaptureRecord& capture) {
+  UG_TRY(CheckOpen(layout, layout.capture()));
   const std::string text = base::WriteJson(CaptureToJson(capture));
   if (text.size() > kMaxJsonBytes) return Refuse(layout.capture(), "longer than its cap");
   UG_TRY(base::CreateDirectories(layout.evidence()));
@@ -153,9 +167,10 @@ base::Status WriteCapture(const Layout& layout, const CaptureRecord& capture) {
 
 base::Status WritePrompts(const Layout& layout, const std::string& case_name,
                           std::string_view jsonl) {
+  UG_TRY(CheckOpen(layout, layout.prompts()));
   if (!base::IsPlainName(case_name)) {
-    return Refuse(layout.prompts(), fmt::format("case \"{}\": not a plain name",
-                                                base::Visible(case_name)));
+    return Refuse(layout.prompts(),
+                  fmt::format("case \"{}\": not a plain name", base::Visible(case_name)));
   }
   UG_TRY(base::CreateDirectories(layout.prompts()));
   return base::WriteFileAtomically(layout.prompts(case_name), base::Compress(jsonl));

@@ -1,10 +1,14 @@
 // Reading and writing the evidence of one run, by the grammar of layout.h.
 //
-// Whatever is read is treated as hostile: capped, strict JSON, names checked.
+// Whatever is read is treated as hostile: capped (limits.h), strict JSON, names
+// checked, and its errors are of kind kEvidence and start with the path. The
+// writers refuse what the readers would not take, and sealed evidence. One
+// process writes at a time (Layout::lock).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,29 +29,37 @@ struct RawStream {
 };
 
 // Writes the round aside, syncs and renames it into place: it is whole or absent.
-base::Status WriteRound(const Layout& layout, const RoundRecord& round,
-                        const std::vector<RawStream>& streams);
+// A stream belongs to a request of the round; a failed request may have none,
+// where not one byte came. `before_rename` is called when everything is written
+// and nothing is in place yet: a moment for tests to end the process.
+base::Status WriteRound(
+    const Layout& layout, const RoundRecord& round, const std::vector<RawStream>& streams,
+    const std::function<void()>& before_rename = [] {});
 // Reads one round's folder; `superseded` follows from its name, and what the
 // name says must be what round.json says.
 base::Result<RoundRecord> ReadRound(const std::filesystem::path& folder);
-// Every round below rounds/, superseded ones too; leftovers of a write that
-// never finished are an error if `sealed`, otherwise ignored.
+// Every round below rounds/, superseded ones too, by case, boot and round;
+// leftovers of a write that never finished are an error if `sealed`, otherwise
+// ignored. No folder rounds/ is no rounds.
 base::Result<std::vector<RoundRecord>> ReadRounds(const Layout& layout, bool sealed);
 // Removes leftovers of writes that never finished.
 base::Status RemoveUnfinished(const Layout& layout);
 // Renames the round's folder to its superseded name.
 base::Status Supersede(const Layout& layout, const RoundRecord& round);
 
-// boot.json, replaced atomically as the boot goes on.
+// boot.json, replaced atomically as the boot goes on; the first call makes the
+// folder. WriteServerLog comes after it.
 base::Status WriteBoot(const Layout& layout, const BootRecord& boot);
 base::Status WriteServerLog(const Layout& layout, const BootRecord& boot, std::string_view log);
+// By number, which no two boots share.
 base::Result<std::vector<BootRecord>> ReadBoots(const Layout& layout);
 
 base::Status WriteCapture(const Layout& layout, const CaptureRecord& capture);
 base::Result<CaptureRecord> ReadCapture(const Layout& layout);
 
 // One line a round: {"round":1,"requests":[{"body_sha256":…,"prompt_sha256":…,"token_ids":[…]}]}
-base::Status WritePrompts(const Layout& layout, const std::string& case_name, std::string_view jsonl);
+base::Status WritePrompts(const Layout& layout, const std::string& case_name,
+                          std::string_view jsonl);
 
 // Evidence whose seal has been checked: what gates and reports may read.
 struct SealedEvidence {
@@ -56,14 +68,18 @@ struct SealedEvidence {
   std::string resolved_plan;  // JSON, as captured
   Summary summary;
 };
-// kEvidence errors, one line a finding: "evidence/rounds/…/round.json: changed since it was sealed".
+// Checks the seal before anything is parsed. kEvidence errors, one line a
+// finding: "run/evidence/rounds/…/round.json: changed since it was sealed: …".
 base::Result<SealedEvidence> LoadSealed(const Layout& layout);
 
-// Checks the seal and recomputes the summary from the raw records; it must be
-// equal to the sealed one, byte for byte.
+// Checks the seal, recomputes the summary from the raw records and compares it
+// with the sealed one byte by byte, and checks that plan.resolved.json is of the
+// workload that capture.json names. Whatever is wrong in the evidence is a
+// finding on its file; an error as of CheckSeal.
 struct Verification {
-  base::Sha256Hex digest;
+  base::Sha256Hex digest;  // of SHA256SUMS
   std::vector<SealFinding> findings;
+  std::vector<std::string> not_checked;  // and why: what comes after a finding often cannot be
   bool ok() const { return findings.empty(); }
 };
 base::Result<Verification> VerifyEvidence(const Layout& layout);

@@ -78,8 +78,8 @@ RoundSummary SummarizeRound(const RoundRecord& round) {
 }
 
 std::string PlaceOf(const RoundRecord& round) {
-  return base::Visible(fmt::format("case {}, arm {}, boot {}, round {}", round.case_name,
-                                   round.arm, round.boot, round.round));
+  return base::Visible(fmt::format("case {}, arm {}, boot {}, round {}", round.case_name, round.arm,
+                                   round.boot, round.round));
 }
 
 // Each round on its own: does it belong to this run?
@@ -200,9 +200,9 @@ base::Result<Summary> Summarize(const CaptureRecord& capture, const std::vector<
     if (auto checked = CheckBelongs(summary, round); !checked) {
       return tl::unexpected(base::At(PlaceOf(round), checked.error()));
     }
-    auto& of_case = *std::find_if(
-        summary.cases.begin(), summary.cases.end(),
-        [&](const CaseSummary& each) { return each.name == round.case_name; });
+    auto& of_case =
+        *std::find_if(summary.cases.begin(), summary.cases.end(),
+                      [&](const CaseSummary& each) { return each.name == round.case_name; });
     ArmRounds& arm = of_case.arms[round.arm];
     if (round.superseded) {
       ++arm.superseded_rounds;

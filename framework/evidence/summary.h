@@ -36,7 +36,7 @@ std::optional<double> LatencyMs(const RequestRecord& request, Metric metric);
 inline constexpr int kPercentiles[] = {50, 90, 95, 99};
 
 struct Latency {
-  int count = 0;                    // successful requests that have this latency
+  int count = 0;                         // successful requests that have this latency
   std::map<int, double> percentiles_ms;  // by kPercentiles; empty when count is 0
 };
 

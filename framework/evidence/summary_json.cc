@@ -14,8 +14,12 @@ namespace {
 
 using base::Json;
 
-std::string MetricKey(Metric metric) { return fmt::format("{}_ms", Name(metric)); }
-std::string PercentileKey(int percentile) { return fmt::format("p{}", percentile); }
+std::string MetricKey(Metric metric) {
+  return fmt::format("{}_ms", Name(metric));
+}
+std::string PercentileKey(int percentile) {
+  return fmt::format("p{}", percentile);
+}
 
 // Adds an error's place to it.
 template <typename T>
@@ -26,8 +30,8 @@ base::Result<T> In(const std::string& place, base::Result<T> result) {
 
 base::Status CheckArmName(const std::string& name) {
   if (base::IsPlainName(name)) return {};
-  return base::EvidenceError(fmt::format("\"{}\" is not the name of an arm",
-                                         base::Shorten(base::Visible(name), 80)));
+  return base::EvidenceError(
+      fmt::format("\"{}\" is not the name of an arm", base::Shorten(base::Visible(name), 80)));
 }
 
 void PutCounts(const FailureCounts& counts, Json& json) {
@@ -83,8 +87,7 @@ Json RoundSummaryToJson(const RoundSummary& round) {
   json["output_tokens_per_s"] = round.output_tokens_per_s;
   for (const Metric metric : kAllMetrics) {
     const auto it = round.latency.find(metric);
-    json[MetricKey(metric)] =
-        it == round.latency.end() ? Json(nullptr) : LatencyToJson(it->second);
+    json[MetricKey(metric)] = it == round.latency.end() ? Json(nullptr) : LatencyToJson(it->second);
   }
   json["inputs_sha256"] = TextOrNull(round.inputs);
   return json;
@@ -97,8 +100,8 @@ base::Result<RoundSummary> RoundSummaryFrom(const Json& json) {
   UG_ASSIGN(round.planned, SmallInt(json, "planned", 0, kMaxRequests));
   UG_ASSIGN(round.counts, CountsFrom(json));
   if (round.counts.requests > round.planned) {
-    return base::EvidenceError(fmt::format("{} requests, but only {} were planned",
-                                           round.counts.requests, round.planned));
+    return base::EvidenceError(
+        fmt::format("{} requests, but only {} were planned", round.counts.requests, round.planned));
   }
   UG_ASSIGN(const std::string stopped, base::StringMember(json, "stopped"));
   const auto reason = StopReasonFrom(stopped);
@@ -137,8 +140,8 @@ base::Result<ArmRounds> ArmRoundsFrom(const Json& json) {
   UG_ASSIGN(arm.superseded_rounds, SmallInt(json, "superseded_rounds", 0, kMaxCount));
   UG_ASSIGN(const Json* rounds, Array(json, "rounds"));
   for (const Json& item : *rounds) {
-    UG_ASSIGN(RoundSummary round, In(fmt::format("rounds[{}]", arm.rounds.size()),
-                                     RoundSummaryFrom(item)));
+    UG_ASSIGN(RoundSummary round,
+              In(fmt::format("rounds[{}]", arm.rounds.size()), RoundSummaryFrom(item)));
     arm.rounds.push_back(std::move(round));
   }
   return arm;

@@ -69,8 +69,9 @@ class Walk {
       return {};
     }
     // Non-blocking, and asked again below: it may have become something else by now.
-    base::Fd fd(openat(folder.get(), name.c_str(),
-                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (is_folder ? O_DIRECTORY : 0)));
+    base::Fd fd(
+        openat(folder.get(), name.c_str(),
+               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (is_folder ? O_DIRECTORY : 0)));
     if (!fd.valid()) return Failed(path, "cannot open");
     if (is_folder) return Folder(std::move(fd), path, depth + 1);
     if (fstat(fd.get(), &info) != 0) return Failed(path, "cannot stat");
@@ -119,7 +120,8 @@ base::Status WalkTree(const std::filesystem::path& root, const TreeVisitor& visi
   const bool there = lstat(root.c_str(), &info) == 0;
   const std::string cause = std::strerror(errno);
   if (!there) {
-    return base::EvidenceError(fmt::format("{}: cannot be read: {}", base::Visible(root.string()), cause));
+    return base::EvidenceError(
+        fmt::format("{}: cannot be read: {}", base::Visible(root.string()), cause));
   }
   if (!S_ISDIR(info.st_mode)) {
     visitor.problem(".", S_ISREG(info.st_mode) ? "is a file, not a folder" : KindOf(info.st_mode));

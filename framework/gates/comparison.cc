@@ -40,8 +40,7 @@ struct Matter {
   }
   bool whole() const {
     const auto all = arms();
-    return std::all_of(all.begin(), all.end(),
-                       [](const Series* s) { return s->coverage.whole(); });
+    return std::all_of(all.begin(), all.end(), [](const Series* s) { return s->coverage.whole(); });
   }
   const Problem* voiding(Kind kind) const {
     for (const Problem& problem : problems) {
@@ -235,8 +234,8 @@ Judged JudgeCase(const plan::ResolvedPlan& plan, const evidence::Summary& summar
   if (matter.candidate) result.candidate = matter.candidate->median;
   bool first = true;
   for (const Series* series : matter.arms()) {
-    result.rounds = first ? series->coverage.rounds
-                          : std::min(result.rounds, series->coverage.rounds);
+    result.rounds =
+        first ? series->coverage.rounds : std::min(result.rounds, series->coverage.rounds);
     result.boots = first ? series->boots() : std::min(result.boots, series->boots());
     first = false;
   }
@@ -246,8 +245,8 @@ Judged JudgeCase(const plan::ResolvedPlan& plan, const evidence::Summary& summar
   Said said;
   if (const auto obstacle = Obstacle(matter, threshold)) {
     said = *obstacle;
-    message += fmt::format(" ({}), {}: {}", DirectionText(quantity.direction), threshold.text,
-                           said.why);
+    message +=
+        fmt::format(" ({}), {}: {}", DirectionText(quantity.direction), threshold.text, said.why);
   } else {
     estimate = EstimateOf(plan, matter);
     said = Decide(matter, quantity, threshold, estimate, result.verdict);
@@ -255,9 +254,8 @@ Judged JudgeCase(const plan::ResolvedPlan& plan, const evidence::Summary& summar
     if (estimate.interval) {
       result.interval = Interval{estimate.interval->lower, estimate.interval->upper};
     }
-    const std::string numbers = estimate.point
-                                    ? EstimateText(estimate, quantity, threshold.kind)
-                                    : "no estimate";
+    const std::string numbers =
+        estimate.point ? EstimateText(estimate, quantity, threshold.kind) : "no estimate";
     message += fmt::format(", {}, {}: {}", numbers, threshold.text, said.why);
     if (matter.dagger()) {
       message += fmt::format("; † {}: judged on the observed throughput", DaggerText(matter));
@@ -321,10 +319,10 @@ GateResult JudgeCases(const plan::ResolvedPlan& plan, const plan::Gate& gate,
     result.message = "no case was selected, so nothing was judged";
     return result;
   }
-  const CaseResult& deciding = *std::max_element(
-      result.cases.begin(), result.cases.end(), [](const CaseResult& a, const CaseResult& b) {
-        return Badness(a.verdict) < Badness(b.verdict);
-      });
+  const CaseResult& deciding = *std::max_element(result.cases.begin(), result.cases.end(),
+                                                 [](const CaseResult& a, const CaseResult& b) {
+                                                   return Badness(a.verdict) < Badness(b.verdict);
+                                                 });
   result.verdict = deciding.verdict;
   result.finding = deciding.finding;
   result.estimate = deciding.estimate;

@@ -20,8 +20,8 @@ enum class Kind {
 
 struct Threshold {
   Kind kind = Kind::kRatio;
-  double limit = 0;    // a ratio, or in the quantity's unit
-  std::string text;    // "allowed loss 3 %"
+  double limit = 0;  // a ratio, or in the quantity's unit
+  std::string text;  // "allowed loss 3 %"
   Finding broken = Finding::kRegression;
   // A † case is judged on what was observed, and the message says so.
   bool judge_dagger = false;

@@ -33,8 +33,8 @@ void CoverStep(const plan::BootStep& step, int number, const plan::Case& of, ByS
     const std::vector<const RoundSummary*> rounds = std::move(found->second);
     by_step.erase(found);
     if (rounds.size() > 1) {
-      coverage.gaps.push_back(fmt::format("round {} of boot step {} is there {} times", round,
-                                          number, rounds.size()));
+      coverage.gaps.push_back(
+          fmt::format("round {} of boot step {} is there {} times", round, number, rounds.size()));
     }
     const RoundSummary& there = *rounds.front();
     ++coverage.rounds;

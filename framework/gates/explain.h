@@ -14,8 +14,8 @@ struct Explained {
   const plan::Case& of;
   const Quantity& quantity;
   const Threshold& threshold;
-  std::vector<const Series*> arms;    // baseline first; the candidate alone for a level
-  const stats::Estimate& estimate;    // empty where none was made
+  std::vector<const Series*> arms;  // baseline first; the candidate alone for a level
+  const stats::Estimate& estimate;  // empty where none was made
   const CaseResult& result;
 };
 

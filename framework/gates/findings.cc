@@ -58,7 +58,11 @@ const FindingRow& RowOf(Finding finding) {
   return kTable[0];
 }
 
-std::string_view Name(Finding finding) { return RowOf(finding).name; }
-std::string_view Describe(Finding finding) { return RowOf(finding).description; }
+std::string_view Name(Finding finding) {
+  return RowOf(finding).name;
+}
+std::string_view Describe(Finding finding) {
+  return RowOf(finding).description;
+}
 
 }  // namespace upgrade_gate::gates

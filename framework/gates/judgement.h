@@ -105,11 +105,11 @@ struct CaseComparison {
 
 struct Judgement {
   Decision decision = Decision::kInconclusive;
-  std::string reason;         // one sentence: which gates decided
-  bool complete = false;      // the orchestration did what the plan says
+  std::string reason;     // one sentence: which gates decided
+  bool complete = false;  // the orchestration did what the plan says
   std::vector<std::string> incidents;
-  bool rejudged = false;      // by another plan than the one captured
-  base::Sha256Hex evidence;   // digest of the evidence's SHA256SUMS
+  bool rejudged = false;        // by another plan than the one captured
+  base::Sha256Hex evidence;     // digest of the evidence's SHA256SUMS
   base::Sha256Hex plan_sha256;  // of the plan file that judged
   std::vector<GateResult> gates;
   std::vector<CaseComparison> cases;

@@ -26,7 +26,9 @@ std::string_view Title(Metric metric) {
 }
 
 // The nearest rank of n values is the largest: a percentile by name only.
-bool IsMaximum(int percentile, int n) { return n > 0 && (percentile * n + 99) / 100 == n; }
+bool IsMaximum(int percentile, int n) {
+  return n > 0 && (percentile * n + 99) / 100 == n;
+}
 
 std::optional<double> PercentileOf(const RoundSummary& round, const plan::LatencyGate& rule) {
   const auto latency = round.latency.find(rule.metric);
@@ -71,7 +73,7 @@ Threshold ThresholdOf(const plan::LatencyGate& rule) {
     const double limit = static_cast<double>(rule.max->count()) / 1000.0;
     return {.kind = Kind::kLevel,
             .limit = limit,
-            .text = "maximum " + Value(limit) + " ms",
+            .text = fmt::format("maximum {} ms", limit),
             .broken = Finding::kOverThreshold,
             .judge_dagger = false,
             .dagger_text = kDagger};
@@ -89,9 +91,8 @@ Threshold ThresholdOf(const plan::LatencyGate& rule) {
 
 GateResult JudgeLatency(const plan::ResolvedPlan& plan, const plan::Gate& gate,
                         const plan::LatencyGate& rule, const evidence::Summary& summary) {
-  return JudgeCases(plan, gate, summary, ThresholdOf(rule), [&](const plan::Case& of) {
-    return QuantityOf(plan, rule, summary, of);
-  });
+  return JudgeCases(plan, gate, summary, ThresholdOf(rule),
+                    [&](const plan::Case& of) { return QuantityOf(plan, rule, summary, of); });
 }
 
 }  // namespace upgrade_gate::gates

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "framework/gates/comparison.h"
 #include "framework/gates/kinds.h"
 #include "framework/gates/wording.h"
@@ -13,7 +15,7 @@ Threshold ThresholdOf(const plan::ThroughputGate& rule) {
   if (rule.min) {
     return {.kind = Kind::kLevel,
             .limit = rule.min->value,
-            .text = "minimum " + Value(rule.min->value) + " tok/s",
+            .text = fmt::format("minimum {} tok/s", rule.min->value),
             .broken = Finding::kOverThreshold,
             .judge_dagger = true,
             .dagger_text = {}};

@@ -18,12 +18,19 @@ std::string Value(double value) {
 
 std::string Ratio(double value) {
   const double from_one = std::abs(value - 1.0);
-  return fmt::format(from_one > 0.0 && from_one < 0.002 ? "{:.4f}" : "{:.3f}", value);
+  return from_one > 0.0 && from_one < 0.002 ? fmt::format("{:.4f}", value)
+                                            : fmt::format("{:.3f}", value);
 }
 
-std::string Share(double fraction) { return fmt::format("{:.2f} %", 100.0 * fraction); }
-std::string PercentText(double percent) { return fmt::format("{} %", percent); }
-std::string Change(double ratio) { return fmt::format("{:+.1f} %", 100.0 * (ratio - 1.0)); }
+std::string Share(double fraction) {
+  return fmt::format("{:.2f} %", 100.0 * fraction);
+}
+std::string PercentText(double percent) {
+  return fmt::format("{} %", percent);
+}
+std::string Change(double ratio) {
+  return fmt::format("{:+.1f} %", 100.0 * (ratio - 1.0));
+}
 
 std::string Count(std::size_t n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
@@ -36,6 +43,8 @@ std::string ShortDigest(std::string_view digest) {
   return digest.empty() ? "(none)" : base::Visible(digest.substr(0, 12));
 }
 
-std::string Shown(std::string_view text) { return base::Shorten(base::Visible(text), 200); }
+std::string Shown(std::string_view text) {
+  return base::Shorten(base::Visible(text), 200);
+}
 
 }  // namespace upgrade_gate::gates

@@ -102,11 +102,10 @@ std::optional<Failure> Judge(const Expectation& expectation, const Observation& 
           ? ""
           : fmt::format("; the body ended inside an event: {}", seen.unfinished);
   if (seen.events == 0) {
-    return Failure{FailureKind::kNoEvents,
-                   (seen.done_seen      ? "nothing but [DONE]"
-                    : seen.first_byte ? "a body without a valid event"
-                                        : "an empty body") +
-                       cut_event};
+    return Failure{FailureKind::kNoEvents, (seen.done_seen    ? "nothing but [DONE]"
+                                            : seen.first_byte ? "a body without a valid event"
+                                                              : "an empty body") +
+                                               cut_event};
   }
   if (!seen.after_done.empty()) {
     return Failure{FailureKind::kAfterDone, "after [DONE] came " + seen.after_done};
@@ -117,15 +116,14 @@ std::optional<Failure> Judge(const Expectation& expectation, const Observation& 
                                seen.events, UsageInWords(seen), Reason(seen), cut_event)};
   }
   if (seen.text_bytes == 0) {
-    return Failure{FailureKind::kEmptyOutput,
-                   fmt::format("no text in {} events; asked for {} output tokens, {}, {}",
-                               seen.events, expectation.output_tokens, UsageInWords(seen),
-                               Reason(seen))};
+    return Failure{
+        FailureKind::kEmptyOutput,
+        fmt::format("no text in {} events; asked for {} output tokens, {}, {}", seen.events,
+                    expectation.output_tokens, UsageInWords(seen), Reason(seen))};
   }
   if (seen.finish_reason.empty()) {
-    return Failure{FailureKind::kNoFinishReason,
-                   fmt::format("no finish_reason in {} events, {}", seen.events,
-                               UsageInWords(seen))};
+    return Failure{FailureKind::kNoFinishReason, fmt::format("no finish_reason in {} events, {}",
+                                                             seen.events, UsageInWords(seen))};
   }
   if (!seen.usage) {
     return Failure{FailureKind::kUsageInvalid,
@@ -138,10 +136,10 @@ std::optional<Failure> Judge(const Expectation& expectation, const Observation& 
                                seen.usage->prompt_tokens)};
   }
   if (seen.usage->completion_tokens != expectation.output_tokens) {
-    return Failure{FailureKind::kOutputLength,
-                   fmt::format("asked for {} output tokens, usage says {}, {}",
-                               expectation.output_tokens, seen.usage->completion_tokens,
-                               Reason(seen))};
+    return Failure{
+        FailureKind::kOutputLength,
+        fmt::format("asked for {} output tokens, usage says {}, {}", expectation.output_tokens,
+                    seen.usage->completion_tokens, Reason(seen))};
   }
   return std::nullopt;
 }

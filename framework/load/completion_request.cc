@@ -22,7 +22,9 @@ std::string Joined(const TokenIds& ids) {
 
 }  // namespace
 
-base::Sha256Hex PromptFingerprint(const TokenIds& prompt) { return base::Sha256Of(Joined(prompt)); }
+base::Sha256Hex PromptFingerprint(const TokenIds& prompt) {
+  return base::Sha256Of(Joined(prompt));
+}
 
 PreparedRequest PrepareCompletion(const std::string& served_name, const plan::Sampling& sampling,
                                   const TokenIds& prompt, std::int64_t output_tokens) {

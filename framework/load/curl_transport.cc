@@ -26,7 +26,8 @@ constexpr long kReadBufferBytes = 16 << 10;
 bool IsField(std::string_view line, std::string_view lower_name, std::string_view& value) {
   if (line.size() <= lower_name.size() || line[lower_name.size()] != ':') return false;
   for (std::size_t i = 0; i < lower_name.size(); ++i) {
-    const char c = line[i] >= 'A' && line[i] <= 'Z' ? static_cast<char>(line[i] - 'A' + 'a') : line[i];
+    const char c =
+        line[i] >= 'A' && line[i] <= 'Z' ? static_cast<char>(line[i] - 'A' + 'a') : line[i];
     if (c != lower_name[i]) return false;
   }
   value = line.substr(lower_name.size() + 1);
@@ -60,7 +61,8 @@ struct Transfer {
 
 class CurlTransport final : public Transport {
  public:
-  CurlTransport(base::Clock& clock, const CurlOptions& options) : clock_(clock), options_(options) {}
+  CurlTransport(base::Clock& clock, const CurlOptions& options)
+      : clock_(clock), options_(options) {}
   ~CurlTransport() override;
   base::Status Open();
 
@@ -249,8 +251,8 @@ base::Result<Transfer*> CurlTransport::TakeTransfer() {
     set(CURLOPT_WRITEDATA, made.get());
     if (!ok) {
       curl_easy_cleanup(made->easy);
-      return base::InfrastructureError(fmt::format(
-          "libcurl {} lacks an option this client needs", curl_version_info(CURLVERSION_NOW)->version));
+      return base::InfrastructureError(fmt::format("libcurl {} lacks an option this client needs",
+                                                   curl_version_info(CURLVERSION_NOW)->version));
     }
     free_.push_back(transfers_.size());
     transfers_.push_back(std::move(made));
@@ -277,7 +279,8 @@ base::Status CurlTransport::Prepare(Transfer& transfer, const HttpRequest& reque
     for (const auto& [name, value] : request.headers) {
       const std::string line = fmt::format("{}: {}", name, value);
       if (line.find_first_of("\r\n") != line.npos) {
-        return base::UsageError(fmt::format("header \"{}\": a line break in it", base::Visible(name)));
+        return base::UsageError(
+            fmt::format("header \"{}\": a line break in it", base::Visible(name)));
       }
       transfer.header_list = curl_slist_append(transfer.header_list, line.c_str());
     }
@@ -300,8 +303,8 @@ base::Status CurlTransport::Prepare(Transfer& transfer, const HttpRequest& reque
     // A null pointer would make libcurl read the body from stdin.
     set(CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
   } else {
-    return base::UsageError(fmt::format("HTTP method \"{}\" is not GET or POST",
-                                        base::Visible(request.method)));
+    return base::UsageError(
+        fmt::format("HTTP method \"{}\" is not GET or POST", base::Visible(request.method)));
   }
   if (!ok) {
     return base::InfrastructureError(
@@ -329,7 +332,8 @@ base::Result<TransferId> CurlTransport::Start(const HttpRequest& request, Transf
 
 Transfer* CurlTransport::Find(TransferId id) {
   const std::size_t index = id & 0xffffff;
-  return index < transfers_.size() && transfers_[index]->id == id ? transfers_[index].get() : nullptr;
+  return index < transfers_.size() && transfers_[index]->id == id ? transfers_[index].get()
+                                                                  : nullptr;
 }
 
 void CurlTransport::Release(Transfer& transfer) {
@@ -387,9 +391,10 @@ TransferEnd CurlTransport::EndOf(const Transfer& transfer, CURLcode code) {
     return end;
   }
   if (code == CURLE_OK) return end;
-  end.kind = transfer.on_connection ? TransferEnd::Kind::kBroken : TransferEnd::Kind::kConnectFailed;
-  end.detail = base::Visible(transfer.error[0] != '\0' ? transfer.error.data()
-                                                       : curl_easy_strerror(code));
+  end.kind =
+      transfer.on_connection ? TransferEnd::Kind::kBroken : TransferEnd::Kind::kConnectFailed;
+  end.detail =
+      base::Visible(transfer.error[0] != '\0' ? transfer.error.data() : curl_easy_strerror(code));
   return end;
 }
 
@@ -441,7 +446,7 @@ base::Status CurlTransport::Poll(base::Instant until) {
   for (;;) {
     UG_TRY(RunTimer());
     Finish();
-    base::Instant wake = delivered_ ? base::Instant::min() : until;
+    base::Instant wake = delivered_ ? base::Instant{} : until;
     if (timer_) wake = std::min(wake, *timer_);
     UG_ASSIGN(const int count, Wait(events, wake));
     for (int i = 0; i < count; ++i) {
@@ -462,7 +467,7 @@ base::Status CurlTransport::Poll(base::Instant until) {
 }  // namespace
 
 base::Result<std::unique_ptr<Transport>> MakeCurlTransport(base::Clock& clock,
-                                                          const CurlOptions& options) {
+                                                           const CurlOptions& options) {
   // libcurl's own global state; made once, never undone.
   static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (global != CURLE_OK) {

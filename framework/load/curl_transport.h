@@ -20,6 +20,6 @@ struct CurlOptions {
 
 // The clock must outlive the transport.
 base::Result<std::unique_ptr<Transport>> MakeCurlTransport(base::Clock& clock,
-                                                          const CurlOptions& options);
+                                                           const CurlOptions& options);
 
 }  // namespace upgrade_gate::load

@@ -28,7 +28,8 @@ std::string Quote(std::string_view text) {
   return "\"" + base::Shorten(visible, kQuoteBytes) + "\"";
 }
 
-std::string Shown(dom::element value) {
+template <typename Value>
+std::string Shown(const Value& value) {
   return base::Shorten(base::Visible(simdjson::minify(value)), kQuoteBytes);
 }
 
@@ -103,7 +104,8 @@ Members Read(dom::object object) {
 // Why the count is not usable, or nothing.
 std::string ReadCount(dom::object usage, const char* name, std::int64_t& count) {
   dom::element value;
-  if (usage.at_key(name).get(value) != simdjson::SUCCESS) return fmt::format("\"{}\" is absent", name);
+  if (usage.at_key(name).get(value) != simdjson::SUCCESS)
+    return fmt::format("\"{}\" is absent", name);
   if (value.get(count) != simdjson::SUCCESS) {
     std::uint64_t large = 0;
     const bool integer = value.get(large) == simdjson::SUCCESS;
@@ -180,7 +182,7 @@ void ResponseReader::Impl::OnObject(dom::object object, std::string_view data, b
   if (members.error || error_object) {
     // {"error":{…}}, or the older form {"object":"error","message":…}.
     if (seen.in_band_error.empty()) {
-      seen.in_band_error = members.error ? Shown(*members.error) : Shown(dom::element(object));
+      seen.in_band_error = members.error ? Shown(*members.error) : Shown(object);
     }
     return;
   }
@@ -338,9 +340,8 @@ void ResponseReader::OnEnd(EndKind end, std::string_view detail, base::Instant a
     }
   }
   if (end == EndKind::kLingered) {
-    seen.notes.push_back(fmt::format(
-        "the socket stayed open after [DONE]{}{}", seen.end_detail.empty() ? "" : ": ",
-        seen.end_detail));
+    seen.notes.push_back(fmt::format("the socket stayed open after [DONE]{}{}",
+                                     seen.end_detail.empty() ? "" : ": ", seen.end_detail));
   }
 }
 
@@ -355,8 +356,14 @@ void ResponseReader::Reset() {
       false;
 }
 
-bool ResponseReader::done_seen() const { return impl_->seen.done_seen; }
-const Observation& ResponseReader::observation() const { return impl_->seen; }
-const std::string& ResponseReader::raw() const { return impl_->raw; }
+bool ResponseReader::done_seen() const {
+  return impl_->seen.done_seen;
+}
+const Observation& ResponseReader::observation() const {
+  return impl_->seen;
+}
+const std::string& ResponseReader::raw() const {
+  return impl_->raw;
+}
 
 }  // namespace upgrade_gate::load

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace upgrade_gate::plan {
@@ -16,21 +17,20 @@ void DecodeModel(const Value& value, Model* model) {
   m.Optional("digest", &model->digest, Digest{});
 }
 
-void DecodeBootNoise(const Value& value, BootNoise* noise) {
+void DecodeNoiseValue(const Value& value, BootNoise* noise) {
   constexpr Real kRange{0, 100};
-  const Value* at = &value;
-  std::optional<Value> inner;
-  if (value.node.kind == Node::Kind::kMapping) {
-    Mapping m(value.context, value.node, "\"boot_noise\"", value.path);
-    m.Optional("reason", &noise->reason);
-    inner = m.Need("value");
-    if (!inner) return;
-    at = &*inner;
+  if (Read(value, &noise->value, kRange) && noise->value.value == 0 && noise->reason.empty()) {
+    value.Fail(
+        "0% says that two boots of one server never differ, which makes every verdict look surer "
+        "than it is: say why: boot_noise: {value: 0%, reason: \"…\"}");
   }
-  if (Read(*at, &noise->value, kRange) && noise->value.value == 0 && noise->reason.empty()) {
-    at->Fail("0% says that two boots of one server never differ, which makes every verdict look "
-             "surer than it is: say why: boot_noise: {value: 0%, reason: \"…\"}");
-  }
+}
+
+void DecodeBootNoise(const Value& value, BootNoise* noise) {
+  if (value.node.kind != Node::Kind::kMapping) return DecodeNoiseValue(value, noise);
+  Mapping m(value.context, value.node, "\"boot_noise\"", value.path);
+  m.Optional("reason", &noise->reason);
+  if (const auto inner = m.Need("value")) DecodeNoiseValue(*inner, noise);
 }
 
 void DecodeExpectedChanges(const Value& value, std::vector<ExpectedChange>* changes) {
@@ -75,7 +75,7 @@ Decoded DecodePlan(const Node& root, Errors& errors) {
   Mapping top(context, root, "the plan", "");
   if (!top.valid() || !CheckVersion(top)) {
     top.Abandon();
-    incomplete = {true, true, true, true, true};
+    incomplete = Incomplete::All();
     return result;
   }
   top.Required("name", &plan.name, PlainName{});
@@ -90,15 +90,19 @@ Decoded DecodePlan(const Node& root, Errors& errors) {
     return errors.size() != before;
   };
   std::optional<LauncherKind> launcher;
-  incomplete.server = section("server", true, "say how the arms are started", [&](const Value& v) {
-    launcher = DecodeServer(v, &plan.server);
-  });
-  incomplete.arms = section("arms", true, "a plan needs at least the arm candidate",
+  const bool server = section("server", true, "say how the arms are started",
+                              [&](const Value& v) { launcher = DecodeServer(v, &plan.server); });
+  const bool arms = section("arms", true, "a plan needs at least the arm candidate",
                             [&](const Value& v) { DecodeArms(v, launcher, &plan.arms); });
+  incomplete.commands = server || arms;
+  incomplete.arm_names = plan.arms.empty();
   incomplete.order =
       section("order", false, "", [&](const Value& v) { DecodeOrder(v, &plan.order); });
-  incomplete.cases = section("workload", true, "say what load the arms are given",
-                             [&](const Value& v) { DecodeWorkload(v, &plan.workload); });
+  section("workload", true, "say what load the arms are given",
+          [&](const Value& v) { DecodeWorkload(v, &plan.workload); });
+  incomplete.case_names = plan.workload.cases.empty() ||
+                          std::any_of(plan.workload.cases.begin(), plan.workload.cases.end(),
+                                      [](const Case& c) { return c.name.empty(); });
   incomplete.gates = section("gates", true, "a plan without gates can never say no",
                              [&](const Value& v) { DecodeGates(v, &plan.gates); });
 

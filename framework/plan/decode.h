@@ -9,14 +9,15 @@
 
 namespace upgrade_gate::plan {
 
-// Sections that hold errors: names in them may be missing, so nothing is said
-// about references to them.
+// What could not be read: nothing is said about what depends on it.
 struct Incomplete {
-  bool server = false;
-  bool arms = false;
+  bool commands = false;  // server and arms: their merged commands are not known
+  bool arm_names = false;
   bool order = false;
-  bool cases = false;
-  bool gates = false;
+  bool case_names = false;
+  bool gates = false;  // some gates are left out
+
+  static Incomplete All() { return {true, true, true, true, true}; }
 };
 
 struct Decoded {

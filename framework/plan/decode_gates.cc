@@ -59,7 +59,8 @@ LatencyGate DecodeLatency(Mapping& m, Selection* selection) {
   DecodeSelection(m, selection);
   ExactlyOne(m, "a latency gate", {"case", "shape"});
   Choices<evidence::Metric> metrics;
-  for (const auto metric : {evidence::Metric::kTtft, evidence::Metric::kTpot, evidence::Metric::kE2e}) {
+  for (const auto metric :
+       {evidence::Metric::kTtft, evidence::Metric::kTpot, evidence::Metric::kE2e}) {
     metrics.push_back({evidence::Name(metric), metric});
   }
   m.Required("metric", &gate.metric, metrics);
@@ -69,8 +70,9 @@ LatencyGate DecodeLatency(Mapping& m, Selection* selection) {
                   percentile) == std::end(evidence::kPercentiles)) {
       std::vector<std::string> known;
       for (const int p : evidence::kPercentiles) known.push_back(std::to_string(p));
-      m.Take("percentile")->Fail(fmt::format("\"percentile\" must be {}, not {}",
-                                             base::JoinList(known, "or"), percentile));
+      m.Take("percentile")
+          ->Fail(fmt::format("\"percentile\" must be {}, not {}", base::JoinList(known, "or"),
+                             percentile));
     }
     gate.percentile = percentile;
   }
@@ -139,10 +141,13 @@ void DecodeGates(const Value& value, std::vector<Gate>* gates) {
                                 meant.empty() ? ": write " + base::JoinList(names, "or") : meant));
       continue;
     }
-    Gate& gate = gates->emplace_back();
+    Gate gate;
     gate.location = entry.at;
-    DecodeRule({item.context, entry.key, item.path, *entry.value}, kKinds[kind - names.begin()],
-               &gate);
+    const std::size_t errors_before = item.context.errors.size();
+    // By its place in `gates`, which a gate with errors does not get.
+    const std::string path = fmt::format("{}[{}]", value.path, gates->size());
+    DecodeRule({item.context, entry.key, path, *entry.value}, kKinds[kind - names.begin()], &gate);
+    if (item.context.errors.size() == errors_before) gates->push_back(std::move(gate));
   }
 }
 

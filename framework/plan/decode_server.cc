@@ -29,16 +29,18 @@ bool IsVariableName(std::string_view name) {
 
 // HF_TOKEN, VLLM_API_KEY, DB_PASSWORD: by the last words of the name.
 bool IsSecretVariable(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kWords = {"TOKEN",    "SECRET",  "PASSWORD",
+  constexpr std::array<std::string_view, 6> kWords = {"TOKEN",   "SECRET", "PASSWORD",
                                                       "API_KEY", "APIKEY", "ACCESS_KEY"};
   return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
-    return name == word || (name.size() > word.size() &&
-                            name.substr(name.size() - word.size()) == word &&
-                            name[name.size() - word.size() - 1] == '_');
+    return name == word ||
+           (name.size() > word.size() && name.substr(name.size() - word.size()) == word &&
+            name[name.size() - word.size() - 1] == '_');
   });
 }
 
-Location KeyOf(const Value& entry) { return entry.context.locations.at(entry.path); }
+Location KeyOf(const Value& entry) {
+  return entry.context.locations.at(entry.path);
+}
 
 void DecodeMount(const Value& value, Mount* mount) {
   Mapping m(value.context, value.node, "a mount", value.path);
@@ -89,8 +91,8 @@ void DecodeGpus(const Value& value, std::string* gpus) {
   std::string joined;
   for (const std::string& id : ids) {
     if (!base::IsPlainName(id) || (id == "all" && ids.size() > 1)) {
-      value.Fail(fmt::format("\"gpus\" must be all or a list of ids like [0, 1], not {}",
-                             Quoted(id)));
+      value.Fail(
+          fmt::format("\"gpus\" must be all or a list of ids like [0, 1], not {}", Quoted(id)));
       return;
     }
     joined += (joined.empty() ? "" : ",") + id;
@@ -99,7 +101,8 @@ void DecodeGpus(const Value& value, std::string* gpus) {
   *gpus = std::move(joined);
 }
 
-void DecodeTimeout(const std::optional<Value>& value, std::string_view what, milliseconds* timeout) {
+void DecodeTimeout(const std::optional<Value>& value, std::string_view what,
+                   milliseconds* timeout) {
   if (!value) return;
   Mapping m(value->context, value->node, std::string(what), value->path);
   m.Required("timeout", timeout, Span{milliseconds(1), hours(24)});
@@ -140,9 +143,10 @@ void DecodeImage(const Value& value, std::optional<std::string>* image) {
   const std::string digest = text.substr(at + 1);
   if (digest.compare(0, kPrefix.size(), kPrefix) != 0 ||
       !base::IsSha256Hex(std::string_view(digest).substr(kPrefix.size()))) {
-    value.Fail(fmt::format("after \"@\" an image must have \"sha256:\" and 64 lower-case "
-                           "hexadecimal digits, not {}",
-                           Quoted(digest)));
+    value.Fail(
+        fmt::format("after \"@\" an image must have \"sha256:\" and 64 lower-case "
+                    "hexadecimal digits, not {}",
+                    Quoted(digest)));
     return;
   }
   *image = std::move(text);
@@ -166,8 +170,8 @@ void DecodeRemove(const Value& value, std::vector<std::string>* remove) {
   if (!Read(value, remove)) return;
   for (const Value& item : Items(value, "remove")) {
     if (item.node.text[0] != '-') {
-      item.Fail(fmt::format("{} is not an option: it must begin with \"-\"",
-                            Quoted(item.node.text)));
+      item.Fail(
+          fmt::format("{} is not an option: it must begin with \"-\"", Quoted(item.node.text)));
     }
   }
 }
@@ -201,7 +205,8 @@ void DecodeArm(const Value& value, std::optional<LauncherKind> launcher, ArmOver
   }
   if (const auto remove = m.Take("remove")) DecodeRemove(*remove, &arm->remove);
   if (const auto replace = m.Take("replace")) DecodeReplace(*replace, &arm->replace);
-  if (const auto append = m.Take("append"); append && Read(*append, &arm->append, Text::kMayBeEmpty)) {
+  if (const auto append = m.Take("append");
+      append && Read(*append, &arm->append, Text::kMayBeEmpty)) {
     RefuseSecrets(*append, arm->append);
   }
   if (const auto env = m.Take("env")) DecodeEnvironment(*env, &arm->env);
@@ -247,16 +252,17 @@ void DecodeEnvironment(const Value& value, Environment* env) {
       std::string name;
       if (m.Required("from_env", &name)) {
         if (!IsVariableName(name)) {
-          m.Take("from_env")->Fail(
-              fmt::format("{} is not the name of an environment variable", Quoted(name)));
+          m.Take("from_env")
+              ->Fail(fmt::format("{} is not the name of an environment variable", Quoted(name)));
         }
         variable.from_environment = std::move(name);
       }
-    } else if (Read(entry, &variable.literal, Text::kMayBeEmpty) &&
-               IsSecretVariable(entry.key) && !variable.literal->empty()) {
-      entry.Fail(fmt::format("{} looks like a secret, and a plan is copied into the evidence: "
-                             "write {}: {{from_env: {}}}",
-                             Quoted(entry.key), entry.key, entry.key));
+    } else if (Read(entry, &variable.literal, Text::kMayBeEmpty) && IsSecretVariable(entry.key) &&
+               !variable.literal->empty()) {
+      entry.Fail(
+          fmt::format("{} looks like a secret, and a plan is copied into the evidence: "
+                      "write {}: {{from_env: {}}}",
+                      Quoted(entry.key), entry.key, entry.key));
     }
   }
 }

@@ -49,13 +49,6 @@ void DecodeWarmup(const Value& value, std::optional<int>* requests) {
   }
 }
 
-void DecodeTimeouts(const Value& value, Workload* workload) {
-  Mapping m(value.context, value.node, "\"timeouts\"", value.path);
-  const Span span{milliseconds(1), hours(24)};
-  m.Optional("request", &workload->request_timeout, span);
-  m.Optional("stall", &workload->stall_limit, span);
-}
-
 void DecodeCase(const Value& value, Case* c) {
   Mapping m(value.context, value.node, "a case", value.path);
   m.Required("name", &c->name, PlainName{});
@@ -65,15 +58,16 @@ void DecodeCase(const Value& value, Case* c) {
   m.Required("requests", &c->requests, kRequests);
   m.Optional("shape", &c->shape, PlainName{});
   if (c->requests > 0 && c->requests < c->concurrency) {
-    m.Take("requests")->Fail(
-        fmt::format("{} requests can never reach the concurrency {}: write at least {}",
-                    c->requests, c->concurrency, c->concurrency));
+    m.Take("requests")
+        ->Fail(fmt::format("{} requests can never reach the concurrency {}: write at least {}",
+                           c->requests, c->concurrency, c->concurrency));
   }
 }
 
 void DecodeCases(const Value& value, std::vector<Case>* cases) {
   if (!IsList(value)) return;
-  if (value.node.items.empty()) value.Fail("\"cases\" is empty: a workload needs at least one case");
+  if (value.node.items.empty())
+    value.Fail("\"cases\" is empty: a workload needs at least one case");
   for (const Value& item : Items(value, "case")) {
     Case& c = cases->emplace_back();
     c.location = item.node.at;
@@ -94,7 +88,9 @@ void DecodeWorkload(const Value& value, Workload* workload) {
     Mapping g(value.context, guard->node, "\"guard\"", guard->path);
     g.Required("consecutive_failures", &workload->guard.consecutive_failures, kRequests);
   }
-  if (const auto timeouts = m.Take("timeouts")) DecodeTimeouts(*timeouts, workload);
+  const Span span{milliseconds(1), hours(24)};
+  m.Optional("request_timeout", &workload->request_timeout, span);
+  m.Optional("stall_limit", &workload->stall_limit, span);
   if (const auto cases = m.Need("cases")) DecodeCases(*cases, &workload->cases);
 }
 

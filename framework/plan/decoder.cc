@@ -46,7 +46,9 @@ std::optional<std::string_view> Plain(const Value& value, std::string_view wante
   return value.node.text;
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 // Digits with an optional sign, and an optional fraction: no exponent, no "inf",
 // no ".5", and no leading zero, which YAML 1.1 takes for octal.
@@ -72,7 +74,8 @@ std::optional<double> ToDouble(std::string_view text) {
 }
 
 bool InRange(double number, Real range) {
-  const bool above = range.at_least == Bound::kIncluded ? number >= range.least : number > range.least;
+  const bool above =
+      range.at_least == Bound::kIncluded ? number >= range.least : number > range.least;
   const bool below = range.at_most == Bound::kIncluded ? number <= range.most : number < range.most;
   return above && below;
 }
@@ -193,9 +196,10 @@ bool Read(const Value& value, std::string* out, PlainName) {
   std::string text;
   if (!Read(value, &text)) return false;
   if (!base::IsPlainName(text)) {
-    value.Fail(fmt::format("{} {} is not a plain name: begin with a letter or digit, then use only "
-                           "letters, digits, \".\", \"_\" and \"-\", at most 64",
-                           Quoted(value.key), Quoted(text)));
+    value.Fail(
+        fmt::format("{} {} is not a plain name: begin with a letter or digit, then use only "
+                    "letters, digits, \".\", \"_\" and \"-\", at most 64",
+                    Quoted(value.key), Quoted(text)));
     return false;
   }
   *out = std::move(text);
@@ -215,9 +219,10 @@ bool Read(const Value& value, std::string* out, Digest) {
   std::string lowered = text;
   std::transform(lowered.begin(), lowered.end(), lowered.begin(), lower);
   if (base::IsSha256Hex(lowered)) {
-    value.Fail(fmt::format("{} has upper-case digits: write it in lower case, because digests are "
-                           "compared as text",
-                           Quoted(value.key)));
+    value.Fail(
+        fmt::format("{} has upper-case digits: write it in lower case, because digests are "
+                    "compared as text",
+                    Quoted(value.key)));
   } else {
     value.Fail(fmt::format("{} must be a SHA-256 of 64 hexadecimal digits, not {}",
                            Quoted(value.key), Quoted(text)));
@@ -395,7 +400,9 @@ const Node::Entry* Mapping::Find(std::string_view key) const {
   return it == node_.entries.end() ? nullptr : &*it;
 }
 
-bool Mapping::Has(std::string_view key) { return Find(key) != nullptr; }
+bool Mapping::Has(std::string_view key) {
+  return Find(key) != nullptr;
+}
 
 std::optional<Value> Mapping::Take(std::string_view key) {
   known_.emplace_back(key);
@@ -421,6 +428,8 @@ void Mapping::Refuse(std::string_view key, std::string_view why) {
   context_.errors.Add(entry->at, fmt::format("\"{}\" {}", key, why));
 }
 
-void Mapping::Fail(std::string message) const { context_.errors.Add(node_.at, std::move(message)); }
+void Mapping::Fail(std::string message) const {
+  context_.errors.Add(node_.at, std::move(message));
+}
 
 }  // namespace upgrade_gate::plan

@@ -101,11 +101,14 @@ class Builder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    // The mark of an empty value is that of whatever comes next.
-    const std::string_view text = source_.ContentAt(Source::Offset(mark));
-    const bool written = text.substr(0, 1) == "~" || text.substr(0, 4) == "null" ||
-                         text.substr(0, 4) == "Null" || text.substr(0, 4) == "NULL";
-    Put(New(Node::Kind::kNull, written && !InMapping() ? source_.At(mark) : last_), anchor);
+    // The mark of an empty value is that of whatever comes next, which is the
+    // right place only where the value is written out or left out in "[a, , b]".
+    const std::string_view text = source_.From(Source::Offset(mark));
+    bool marked = false;
+    for (const std::string_view word : {"~", "null", "Null", "NULL", ","}) {
+      marked = marked || text.substr(0, word.size()) == word;
+    }
+    Put(New(Node::Kind::kNull, marked && !InMapping() ? source_.At(mark) : last_), anchor);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -288,16 +291,19 @@ class Builder final : public YAML::EventHandler {
 // yaml-cpp's messages are those of its scanner; these are for the user.
 std::string InPlainWords(const std::string& message) {
   static constexpr std::pair<const char*, const char*> kWords[] = {
-      {"illegal map value", "a \":\" is not expected here: is the line above indented or quoted as "
-                            "it should be?"},
+      {"illegal map value",
+       "a \":\" is not expected here: is the line above indented or quoted as "
+       "it should be?"},
       {"illegal map key", "a key is not expected here: check the indentation"},
       {"illegal block entry", "a \"-\" is not expected here: check the indentation"},
       {"illegal tab when looking for indentation", "indentation must be spaces, not tabs"},
       {"illegal flow end", "a \"]\" or \"}\" closes nothing"},
-      {"end of map not found", "this line does not belong to the mapping above: check the "
-                               "indentation"},
-      {"end of sequence not found", "this line does not belong to the list above: check the "
-                                    "indentation"},
+      {"end of map not found",
+       "this line does not belong to the mapping above: check the "
+       "indentation"},
+      {"end of sequence not found",
+       "this line does not belong to the list above: check the "
+       "indentation"},
       {"end of map flow not found", "a \"{\" before this place is never closed"},
       {"end of sequence flow not found", "a \"[\" before this place is never closed"},
       {"illegal EOF in scalar", "the file ends inside a quoted text"},

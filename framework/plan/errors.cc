@@ -11,7 +11,9 @@
 
 namespace upgrade_gate::plan {
 
-void Errors::Add(Location at, std::string message) { list_.push_back({at, std::move(message)}); }
+void Errors::Add(Location at, std::string message) {
+  list_.push_back({at, std::move(message)});
+}
 
 base::Error Errors::ToError() const {
   std::vector<Entry> sorted = list_;

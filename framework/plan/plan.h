@@ -56,7 +56,7 @@ struct Mount {
 
 struct Model {
   std::string served_name;
-  std::string snapshot;              // empty: not given
+  std::string snapshot;                   // empty: not given
   std::optional<base::Sha256Hex> digest;  // of the snapshot
 };
 
@@ -189,7 +189,7 @@ enum class OnFailures { kInconclusive, kAdvisory };
 struct ThroughputGate {
   std::optional<base::Percent> min_gain;
   std::optional<base::Percent> max_loss;
-  std::optional<base::TokensPerSecond> min;  // absolute, of the candidate
+  std::optional<base::TokensPerSecond> min;            // absolute, of the candidate
   OnFailures on_failures = OnFailures::kInconclusive;  // what a † case makes of max_loss
 };
 
@@ -203,7 +203,7 @@ struct LatencyGate {
 
 struct FailuresGate {
   std::optional<evidence::FailureKind> kind;  // absent: any kind
-  std::string arm;  // resolved: never empty
+  std::string arm;                            // resolved: never empty
   base::Percent max_rate;
   base::Percent confidence{95};  // one-sided, of the Clopper-Pearson bounds
 };

@@ -32,9 +32,9 @@ base::Result<ResolvedPlan> Resolve(const Plan& plan, std::string_view file);
 
 // A plan read, resolved and digested.
 struct LoadedPlan {
-  std::string file;                  // as named by the user
-  std::filesystem::path directory;   // relative paths of the plan start here
-  std::string yaml;                  // the bytes read
+  std::string file;                 // as named by the user
+  std::filesystem::path directory;  // relative paths of the plan start here
+  std::string yaml;                 // the bytes read
   ResolvedPlan plan;
 };
 base::Result<LoadedPlan> LoadPlan(const std::filesystem::path& path);
@@ -47,6 +47,7 @@ std::string WriteWorkload(const ResolvedPlan& plan);
 base::Sha256Hex WorkloadDigest(const ResolvedPlan& plan);
 // "arms.candidate.executable.sha256: 3f2a… here, 91bc… there": the first
 // difference between two workloads, for the message that refuses a plan.
-std::string FirstDifference(std::string_view here_workload_json, std::string_view there_resolved_json);
+std::string FirstDifference(std::string_view here_workload_json,
+                            std::string_view there_resolved_json);
 
 }  // namespace upgrade_gate::plan

@@ -1,4 +1,6 @@
 // Ready means one validated generation, not an answering /health.
+//
+// Runs on the calling thread and waits in the transport or on the clock only.
 #pragma once
 
 #include <chrono>
@@ -16,7 +18,7 @@ namespace upgrade_gate::probes {
 struct ReadinessSpec {
   std::string served_name;
   plan::Sampling sampling;
-  plan::Prompts prompts;
+  plan::Prompts prompts;  // the range of token ids to draw from
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   std::chrono::milliseconds retry_every{100};
   std::chrono::milliseconds heartbeat_every = std::chrono::seconds(30);
@@ -28,9 +30,16 @@ struct Ready {
 };
 
 // Waits for /health, then /v1/models listing the served name, then an accepted
-// short generation, then proves that the server is ours. Fails at once when the
-// server exits, when it serves other models, or when `interrupted` says so. An
-// error carries the stage, the argv, the exit and the last log lines.
+// short generation, then proves that the server is ours.
+//
+// Waited for until `timeout`: no connection, any status of /health but 200, an
+// empty list of models, and a generation that ends in a broken connection, 408,
+// 425, 429 or 5xx, as servers do while they load. Fails at once when the server
+// exits, when it serves other models, when it refuses the request (another 4xx),
+// and when `interrupted` says so. Ten generations in a row that come with HTTP
+// 200 and are not acceptable fail too: such a server is up and cannot answer.
+//
+// An error carries the stage, the argv, the exit and the last log lines.
 base::Result<Ready> WaitUntilReady(load::Transport& transport, base::Clock& clock,
                                    server::RunningServer& server, const ReadinessSpec& spec,
                                    const std::function<void(const std::string&)>& heartbeat,

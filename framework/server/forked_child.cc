@@ -47,7 +47,9 @@ SignalsBlocked::SignalsBlocked() {
   pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 
-SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+SignalsBlocked::~SignalsBlocked() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 base::Result<base::Fd> MoveHigh(base::Fd fd) {
   base::Fd high(fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirstHighDescriptor));

@@ -41,7 +41,7 @@ class SignalsBlocked {
 base::Result<base::Fd> MoveHigh(base::Fd fd);
 
 struct FdPair {
-  base::Fd read;   // of a pipe; either end of a socket pair
+  base::Fd read;  // of a pipe; either end of a socket pair
   base::Fd write;
 };
 base::Result<FdPair> MakePipe();

@@ -30,8 +30,10 @@ struct ServerSpec {
 };
 
 struct Exit {
-  bool clean = false;       // ended by itself or by our TERM, with code 0
+  // Code 0, or ended by our own TERM with the signal's default action.
+  bool clean = false;
   std::string description;  // "exit code 3", "signal 9 (Killed)"
+  int killed = 0;           // after Stop: processes of it that TERM did not end and KILL had to
 };
 
 // A started server. The destructor ends it (KILL) if Stop was not called.
@@ -58,7 +60,8 @@ class Launcher {
   virtual ~Launcher() = default;
   // Proves the arm's pins before anything starts. A mismatch is an error of kind
   // kUsage that names the file, both digests and what to do.
-  virtual base::Result<std::vector<evidence::BootRecord::Pin>> CheckPins(const ServerSpec& spec) = 0;
+  virtual base::Result<std::vector<evidence::BootRecord::Pin>> CheckPins(
+      const ServerSpec& spec) = 0;
   virtual base::Result<std::unique_ptr<RunningServer>> Start(const ServerSpec& spec) = 0;
 };
 

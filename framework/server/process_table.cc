@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <utility>
 
 #include "framework/base/text.h"
+#include "framework/server/pidfd.h"
 
 namespace upgrade_gate::server {
 namespace {
@@ -93,8 +93,8 @@ base::Result<std::vector<Process>> AllProcesses() {
   if (error) {
     return base::InfrastructureError("/proc: cannot list processes: " + error.message());
   }
-  const bool self_seen = std::any_of(all.begin(), all.end(),
-                                     [](const Process& p) { return p.pid == getpid(); });
+  const bool self_seen =
+      std::any_of(all.begin(), all.end(), [](const Process& p) { return p.pid == getpid(); });
   if (!self_seen) {
     return base::InfrastructureError(
         "/proc: does not show this process; mount the proc of this pid namespace");
@@ -127,11 +127,16 @@ base::Result<std::vector<Process>> FindLiving(const Belonging& belonging) {
           return leader == all.end() || leader->start_time == group.leader_start;
         });
   };
+  const auto is_known = [&](const Process& process) {
+    return std::any_of(belonging.known.begin(), belonging.known.end(), [&](const Process& p) {
+      return p.pid == process.pid && p.start_time == process.start_time;
+    });
+  };
   std::unordered_map<pid_t, bool> belongs;
   for (const Process& process : all) {
     belongs[process.pid] =
         process.pid != self &&
-        (in_group(process) ||
+        (in_group(process) || is_known(process) ||
          (!belonging.marker.empty() && CarriesMarker(process.pid, belonging.marker)));
   }
   for (bool grew = true; grew;) {
@@ -147,13 +152,13 @@ base::Result<std::vector<Process>> FindLiving(const Belonging& belonging) {
 }
 
 base::Fd Signal(const Process& process, int signal) {
-  base::Fd fd(pidfd_open(process.pid, 0));
+  base::Fd fd = OpenPidfd(process.pid);
   if (!fd.valid()) return fd;
   // Read after the descriptor was opened: if it is the same process now, the
   // descriptor can mean no other.
   const auto now = ReadProcess(process.pid);
   if (!now || now->start_time != process.start_time) return {};
-  pidfd_send_signal(fd.get(), signal, nullptr, 0);
+  SignalPidfd(fd, signal);
   return fd;
 }
 
@@ -174,8 +179,9 @@ bool WaitForEnd(const std::vector<base::Fd>& processes, const base::Clock& clock
   return true;
 }
 
-base::Result<KillOutcome> KillAll(const Belonging& belonging, const base::Clock& clock,
+base::Result<KillOutcome> KillAll(const Belonging& whom, const base::Clock& clock,
                                   base::Nanoseconds limit) {
+  Belonging belonging = whom;
   const base::Instant deadline = clock.now() + limit;
   std::set<std::pair<pid_t, std::uint64_t>> seen;
   for (int empty_scans = 0;;) {
@@ -201,7 +207,7 @@ base::Result<KillOutcome> KillAll(const Belonging& belonging, const base::Clock&
     }
     std::vector<base::Fd> ending;
     for (const Process& process : living) {
-      seen.emplace(process.pid, process.start_time);
+      if (seen.emplace(process.pid, process.start_time).second) belonging.known.push_back(process);
       ending.push_back(Signal(process, SIGKILL));
     }
     WaitForEnd(ending, clock, std::min(deadline, clock.now() + kRound));

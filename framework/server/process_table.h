@@ -44,8 +44,9 @@ struct ProcessGroup {
 };
 
 struct Belonging {
-  std::vector<ProcessGroup> groups;
-  std::string marker;  // "NAME=value", looked for in processes of this user; empty: none
+  std::vector<ProcessGroup> groups = {};
+  std::string marker = {};  // "NAME=value", looked for in processes of this user; empty: none
+  std::vector<Process> known = {};  // seen before: stay ours when the link to their parents is lost
 };
 
 // All living ones, without the caller. An unreadable /proc is an error, never
@@ -66,7 +67,7 @@ struct KillOutcome {
   std::vector<Process> left;  // still alive at the end of the time limit
 };
 // KILLs until two scans in a row find nothing, or until `limit` has passed.
-base::Result<KillOutcome> KillAll(const Belonging& belonging, const base::Clock& clock,
+base::Result<KillOutcome> KillAll(const Belonging& whom, const base::Clock& clock,
                                   base::Nanoseconds limit);
 
 }  // namespace upgrade_gate::server

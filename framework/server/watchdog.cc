@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "framework/base/clock.h"
 #include "framework/base/text.h"
 #include "framework/server/forked_child.h"
+#include "framework/server/pidfd.h"
 #include "framework/server/process_table.h"
 
 namespace upgrade_gate::server {
@@ -80,8 +80,7 @@ bool WaitForReady(int socket) {
   const base::SystemClock clock;
   const base::Instant deadline = clock.now() + kReadyLimit;
   for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - clock.now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock.now()).count();
     pollfd entry{socket, POLLIN, 0};
     const int ready = poll(&entry, 1, static_cast<int>(std::max<decltype(left)>(left, 0)));
     if (ready < 0 && errno == EINTR) continue;
@@ -112,10 +111,9 @@ base::Result<Watchdog> Watchdog::Start(const std::filesystem::path& executable,
   std::string id = run_id;
   char* argv[] = {path.data(), command.data(), option.data(), id.data(), nullptr};
   std::vector<char*> environment = WatchdogEnvironment();
-  const Launch launch{path.c_str(),       argv,
-                      environment.data(), null.get(),
-                      socket.write.get(), report.write.get(),
-                      told.write.get()};
+  const Launch launch{
+      path.c_str(),    argv, environment.data(), null.get(), socket.write.get(), report.write.get(),
+      told.write.get()};
   pid_t child = -1;
   {
     const SignalsBlocked blocked;
@@ -130,12 +128,12 @@ base::Result<Watchdog> Watchdog::Start(const std::filesystem::path& executable,
   }
   pid_t pid = -1;
   const bool forked = read(told.read.get(), &pid, sizeof pid) == static_cast<ssize_t>(sizeof pid);
-  const base::Fd pidfd(forked ? pidfd_open(pid, 0) : -1);
+  const base::Fd pidfd = forked ? OpenPidfd(pid) : base::Fd();
   if (ChildFailure failure; ReadChildFailure(report.read.get(), failure)) {
     return tl::unexpected(CannotStart(executable, std::strerror(failure.error)));
   }
   if (!forked || !WaitForReady(socket.read.get())) {
-    if (pidfd.valid()) pidfd_send_signal(pidfd.get(), SIGKILL, nullptr, 0);
+    if (pidfd.valid()) SignalPidfd(pidfd, SIGKILL);
     return tl::unexpected(
         CannotStart(executable, "it did not say within 10 s that it is watching"));
   }
@@ -160,8 +158,8 @@ base::Status Watchdog::Guard(pid_t process_group) {
     return base::InfrastructureError("process group " + std::to_string(process_group) +
                                      ": its leader is gone before it could be guarded");
   }
-  return Send("guard " + std::to_string(process_group) + " " +
-              std::to_string(leader->start_time) + "\n");
+  return Send("guard " + std::to_string(process_group) + " " + std::to_string(leader->start_time) +
+              "\n");
 }
 
 base::Status Watchdog::Release(pid_t process_group) {

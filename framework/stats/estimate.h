@@ -20,6 +20,8 @@ struct Interval {
 
 // The values of one case in one arm: a vector a boot, in it a value a round, in
 // the order of the rounds. All must be finite and above zero.
+// A round without a value must not be left out, or later rounds pair wrongly:
+// put 0 in its place, which leaves the whole case without an estimate.
 using ValuesByBoot = std::vector<std::vector<double>>;
 
 struct EstimateOptions {
@@ -101,6 +103,9 @@ struct Estimate {
 // two boots an arm); a drift shared by neighbours makes this interval wider,
 // not wrong; and it needs no equal counts, so a lost boot does not change the
 // method. Not pooled, because a candidate may well be noisier than a baseline.
+// Simulated false passes at alpha = 5 %: 2.8 % with two like boots an arm, 4.0 %
+// with three; with a candidate four times as noisy 4.6 % (2 against 2 boots),
+// 5.6 % (3 against 6), 7.3 % (2 against 6): give the noisier arm the more boots.
 //
 // All units equal (s = 0) is a width of zero next to the boot noise, by the formula.
 Estimate EstimateRatio(const ValuesByBoot& candidate, const ValuesByBoot& baseline,

@@ -200,8 +200,9 @@ std::optional<PValues> Barnard(const FailureCount& candidate, const FailureCount
                             [&](double rate) { return RegionProbability(region, n_c, n_b, rate); });
   };
   PValues p;
-  p.candidate_worse = p_value(z, false);
-  p.two_sided = std::abs(z) <= kTie ? 1.0 : p_value(std::abs(z), true);
+  // As the common rate goes to 0, Z = 0 becomes certain.
+  if (z > kTie) p.candidate_worse = p_value(z, false);
+  if (std::abs(z) > kTie) p.two_sided = p_value(std::abs(z), true);
   return p;
 }
 

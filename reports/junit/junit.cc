@@ -41,13 +41,18 @@ std::string Attribute(std::string_view text) {
 }
 
 std::string Body(const std::vector<std::string>& lines) {
-  return base::Visible(base::Shorten(fmt::format("{}", fmt::join(lines, "\n")), kLongestText), true);
+  return base::Visible(base::Shorten(fmt::format("{}", fmt::join(lines, "\n")), kLongestText),
+                       true);
 }
 
 // Shortest form that reads back as the same number, in no locale; numbers never
 // reach tinyxml2, which prints them through the locale.
-std::string Number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
-std::string Number(std::int64_t value) { return fmt::format("{}", value); }
+std::string Number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
+std::string Number(std::int64_t value) {
+  return fmt::format("{}", value);
+}
 std::string Seconds(double value) {
   return fmt::format("{:.3f}", std::isfinite(value) && value > 0 ? value : 0.0);
 }
@@ -245,9 +250,10 @@ TestCase GateCase(const gates::GateResult& gate) {
   return test;
 }
 
-std::vector<std::pair<std::string, std::string>> SuiteProperties(
-    const evidence::Summary& summary, const gates::Judgement& judgement, const TestCase& orchestration,
-    const TestCase& requests) {
+std::vector<std::pair<std::string, std::string>> SuiteProperties(const evidence::Summary& summary,
+                                                                 const gates::Judgement& judgement,
+                                                                 const TestCase& orchestration,
+                                                                 const TestCase& requests) {
   std::vector<std::pair<std::string, std::string>> properties = {
       {"decision", std::string(gates::Name(judgement.decision))},
       {"reason", judgement.reason},
@@ -268,7 +274,8 @@ std::vector<std::pair<std::string, std::string>> SuiteProperties(
   for (const std::string& condition : judgement.conditions) {
     properties.emplace_back("condition", condition);
   }
-  for (const std::string& item : judgement.not_covered) properties.emplace_back("not_covered", item);
+  for (const std::string& item : judgement.not_covered)
+    properties.emplace_back("not_covered", item);
   return properties;
 }
 
@@ -293,9 +300,9 @@ std::string RenderJunit(const plan::ResolvedPlan& plan, const evidence::Summary&
     if (Contains(reported, gate.id)) continue;
     reported.push_back(gate.id);
     if (Contains(missing_fragments, gate.id)) {
-      TestCase test = NoResult(
-          gate.id,
-          "this gate's own test left no result for this evidence: it did not run, or it ended early");
+      TestCase test = NoResult(gate.id,
+                               "this gate's own test left no result for this evidence: it did not "
+                               "run, or it ended early");
       test.line = gate.location.line;
       suite.cases.push_back(std::move(test));
     } else {
@@ -317,7 +324,8 @@ std::string RenderJunit(const plan::ResolvedPlan& plan, const evidence::Summary&
     TestCase test;
     test.name = "run.decision";
     test.outcome = Outcome::kError;
-    test.type = judgement.gates.empty() ? "nothing_ran" : std::string(gates::Name(judgement.decision));
+    test.type =
+        judgement.gates.empty() ? "nothing_ran" : std::string(gates::Name(judgement.decision));
     test.story.push_back(judgement.gates.empty() ? "no gate was judged" : judgement.reason);
     suite.cases.push_back(std::move(test));
   }

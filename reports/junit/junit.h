@@ -23,7 +23,8 @@ struct JunitOptions {
 // `missing_fragments`: ids of gates whose own test left no result: failures here.
 std::string RenderJunit(const plan::ResolvedPlan& plan, const evidence::Summary& summary,
                         const gates::Judgement& judgement,
-                        const std::vector<std::string>& missing_fragments, const JunitOptions& options);
+                        const std::vector<std::string>& missing_fragments,
+                        const JunitOptions& options);
 
 // The report that is written first and replaced at the end: one failing testcase.
 // Also for a broken capture, seal or plan: `message` says which.

@@ -14,7 +14,9 @@ namespace {
 constexpr const char* kAbsent = "–";
 constexpr int kFewestForP95 = 20;
 
-bool Shown(const std::optional<double>& value) { return value && std::isfinite(*value); }
+bool Shown(const std::optional<double>& value) {
+  return value && std::isfinite(*value);
+}
 
 }  // namespace
 
@@ -46,7 +48,9 @@ std::string ShowShare(int part, int whole) {
   return fmt::format("{:.2f} %", 100.0 * part / whole);
 }
 
-std::string ShowCount(int part, int whole) { return fmt::format("{}/{}", part, whole); }
+std::string ShowCount(int part, int whole) {
+  return fmt::format("{}/{}", part, whole);
+}
 
 std::string ShowNumber(double value) {
   return std::isfinite(value) ? fmt::format("{:.4g}", value) : kAbsent;
@@ -57,7 +61,8 @@ std::string ShowRatio(double estimate, const std::optional<gates::Interval>& int
   std::string out = fmt::format("{:.3f}×", estimate);
   if (!interval || !std::isfinite(interval->lower) || !std::isfinite(interval->upper)) return out;
   const int decimals = interval->lower >= 2 ? 2 : 3;
-  return out + fmt::format(" [{:.{}f}, {:.{}f}]", interval->lower, decimals, interval->upper, decimals);
+  return out +
+         fmt::format(" [{:.{}f}, {:.{}f}]", interval->lower, decimals, interval->upper, decimals);
 }
 
 std::optional<double> ArmNumbers::Percentile(evidence::Metric metric, int percentile) const {

@@ -51,18 +51,9 @@ std::string PadLeft(std::string_view text, std::size_t width) {
   return std::string(width > used ? width - used : 0, ' ') + std::string(text);
 }
 
-std::string ShellWord(std::string_view word) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_-./:@%+=,").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
+void Page::Blank() {
+  out_ += '\n';
 }
-
-void Page::Blank() { out_ += '\n'; }
 
 void Page::Line(const std::vector<Span>& spans) {
   std::string line;
@@ -104,6 +95,8 @@ void Page::Wrapped(const std::vector<Span>& head, std::string_view text, std::si
   }
 }
 
-std::string Page::Take() { return std::exchange(out_, {}); }
+std::string Page::Take() {
+  return std::exchange(out_, {});
+}
 
 }  // namespace upgrade_gate::text

@@ -23,8 +23,6 @@ struct Span {
 // `text` filled up with blanks to `width` columns.
 std::string PadRight(std::string_view text, std::size_t width);
 std::string PadLeft(std::string_view text, std::size_t width);
-// A word that a shell reads as itself.
-std::string ShellWord(std::string_view word);
 
 class Page {
  public:

@@ -127,7 +127,8 @@ void PrintHeader(Page& page, const View& view) {
   PrintArm(page, view, view.plan.candidate(), "candidate", view.judgement.candidate_identity);
   PrintArm(page, view, view.plan.baseline(), "baseline", view.judgement.rollback_identity);
   Labelled(page, "measured",
-           fmt::format("{} on {}", capture.started_at.empty() ? "at an unknown time" : capture.started_at,
+           fmt::format("{} on {}",
+                       capture.started_at.empty() ? "at an unknown time" : capture.started_at,
                        capture.host.empty() ? "an unknown host" : capture.host));
   Labelled(page, "boots", DescribeBoots(view.summary));
   if (view.judgement.rejudged) {
@@ -234,23 +235,26 @@ void PrintFurtherArms(Page& page, const View& view) {
 
 void PrintDefinitions(Page& page) {
   page.Blank();
-  Labelled(page, "tok/s",
-           "output tokens of successful requests, by usage / the round's whole duration; median over "
-           "rounds");
+  Labelled(
+      page, "tok/s",
+      "output tokens of successful requests, by usage / the round's whole duration; median over "
+      "rounds");
   Labelled(page, "ratio",
            "candidate / baseline output throughput; 90 % interval: 5 % of the error on each side");
   for (const evidence::Metric metric : {evidence::Metric::kTtft, evidence::Metric::kTpot}) {
     Labelled(page, Upper(evidence::Name(metric)),
              std::string(evidence::Describe(metric)) + "; successful requests only");
   }
-  Labelled(page, "P50, P95",
-           "nearest rank within a round, then the median over rounds; the P95 of fewer than 20 values "
-           "is their maximum");
+  Labelled(
+      page, "P50, P95",
+      "nearest rank within a round, then the median over rounds; the P95 of fewer than 20 values "
+      "is their maximum");
   Labelled(page, "failed", "formal requests that were not accepted / formal requests sent");
   Labelled(page, "b, c", "baseline, candidate");
-  Labelled(page, "†",
-           "a request of this case failed in either arm: the throughput is what was observed, and no "
-           "gain is assigned");
+  Labelled(
+      page, "†",
+      "a request of this case failed in either arm: the throughput is what was observed, and no "
+      "gain is assigned");
 }
 
 void PrintTotals(Page& page, const View& view) {
@@ -265,7 +269,8 @@ void PrintTotals(Page& page, const View& view) {
     const evidence::FailureCounts counts = CountsOf(view.summary, name);
     shares.push_back(counts.requests == 0
                          ? name + " not run"
-                         : fmt::format("{} {} ({})", name, ShowCount(counts.failed(), counts.requests),
+                         : fmt::format("{} {} ({})", name,
+                                       ShowCount(counts.failed(), counts.requests),
                                        ShowShare(counts.failed(), counts.requests)));
     for (const auto& [kind, count] : counts.by_kind) {
       if (count > 0) kinds[kind].push_back(fmt::format("{} {}", name, count));
@@ -281,10 +286,11 @@ void PrintTotals(Page& page, const View& view) {
     if (warmup > 0) warmups.push_back(fmt::format("{} {}", name, ShowCount(warmup_failed, warmup)));
     if (rounds > 0) superseded.push_back(fmt::format("{} {}", name, rounds));
   }
-  page.Wrapped({{Style::kPlain, "  "}},
-               fmt::format("{} formal requests; failed: {}, of this workload, not a production rate",
-                           base::WithThousands(requests), fmt::join(shares, ", ")),
-               4);
+  page.Wrapped(
+      {{Style::kPlain, "  "}},
+      fmt::format("{} formal requests; failed: {}, of this workload, not a production rate",
+                  base::WithThousands(requests), fmt::join(shares, ", ")),
+      4);
   for (const auto& [kind, arms] : kinds) {
     page.Wrapped({{Style::kPlain, "  "}},
                  fmt::format("{} ({}): {}", evidence::Name(kind), evidence::Describe(kind),
@@ -296,9 +302,9 @@ void PrintTotals(Page& page, const View& view) {
                  fmt::format("warm-up, counted apart; failed: {}", fmt::join(warmups, ", ")), 4);
   }
   if (!superseded.empty()) {
-    page.Wrapped({{Style::kPlain, "  "}},
-                 fmt::format("superseded rounds, kept and not judged: {}", fmt::join(superseded, ", ")),
-                 4);
+    page.Wrapped(
+        {{Style::kPlain, "  "}},
+        fmt::format("superseded rounds, kept and not judged: {}", fmt::join(superseded, ", ")), 4);
   }
 }
 
@@ -313,11 +319,12 @@ void PrintStopped(Page& page, const View& view) {
           page.Heading("Rounds that ended early");
         }
         any = true;
-        page.Wrapped({{Style::kPlain, "  "}},
-                     fmt::format("{}, {}, boot {:02}, round {}: {} after {} of {} requests", of.name,
-                                 arm, round.boot, round.round, evidence::Name(round.stopped),
-                                 round.counts.requests, round.planned),
-                     4);
+        page.Wrapped(
+            {{Style::kPlain, "  "}},
+            fmt::format("{}, {}, boot {:02}, round {}: {} after {} of {} requests", of.name, arm,
+                        round.boot, round.round, evidence::Name(round.stopped),
+                        round.counts.requests, round.planned),
+            4);
       }
     }
   }
@@ -341,9 +348,8 @@ int Rank(const gates::GateResult& gate) {
 std::vector<const gates::GateResult*> ByRank(const gates::Judgement& judgement) {
   std::vector<const gates::GateResult*> gates;
   for (const gates::GateResult& gate : judgement.gates) gates.push_back(&gate);
-  std::stable_sort(gates.begin(), gates.end(), [](const auto* a, const auto* b) {
-    return Rank(*a) < Rank(*b);
-  });
+  std::stable_sort(gates.begin(), gates.end(),
+                   [](const auto* a, const auto* b) { return Rank(*a) < Rank(*b); });
   return gates;
 }
 
@@ -359,9 +365,9 @@ void PrintGates(Page& page, const View& view) {
   if (view.judgement.gates.empty()) page.Line("  none was judged");
   for (const gates::GateResult* gate : ByRank(view.judgement)) {
     const bool passed = gate->verdict == gates::Verdict::kPass;
-    const Style style = passed                                    ? Style::kGood
+    const Style style = passed                                   ? Style::kGood
                         : gate->verdict == gates::Verdict::kFail ? Style::kBad
-                                                                  : Style::kWarning;
+                                                                 : Style::kWarning;
     std::string aside = "  " + PlaceOf(*gate, view.options);
     if (!passed) aside += fmt::format(", {}", gates::Name(gate->finding));
     page.Line({{Style::kPlain, "  "},
@@ -403,14 +409,15 @@ void PrintDecision(Page& page, const View& view) {
   const auto gates = ByRank(view.judgement);
   if (!gates.empty() && gates.front()->verdict != gates::Verdict::kPass) {
     Labelled(page, "next",
-             fmt::format("upgrade-gate explain {} {}", ShellWord(view.options.run.string()),
-                         ShellWord(gates.front()->id)),
+             fmt::format("upgrade-gate explain {} {}", base::ShellWord(view.options.run.string()),
+                         base::ShellWord(gates.front()->id)),
              Style::kBold);
   } else if (!view.judgement.complete) {
-    Labelled(page, "next",
-             fmt::format("upgrade-gate capture {} --run {}", ShellWord(view.options.plan_file),
-                         ShellWord(view.options.run.string())),
-             Style::kBold);
+    Labelled(
+        page, "next",
+        fmt::format("upgrade-gate capture {} --run {}", base::ShellWord(view.options.plan_file),
+                    base::ShellWord(view.options.run.string())),
+        Style::kBold);
   }
 }
 

@@ -56,10 +56,10 @@ Shares Simulate(const World& world, const std::vector<std::size_t>& candidate,
   return shares;
 }
 
-constexpr int kDraws = 20'000;
+constexpr int kDraws = 10'000;
 
 TEST(Coverage, EachSideOfTheRoundIntervalMissesFivePercent) {
-  for (const std::size_t n : {3, 5, 10}) {
+  for (const std::size_t n : {3u, 5u, 10u}) {
     const auto shares = Simulate({.ratio = 0.97}, {n}, {n}, kNoBootNoise, 0.97, kDraws);
     EXPECT_NEAR(shares.pass, 0.05, shares.error(kDraws)) << n;
     EXPECT_NEAR(shares.fail, 0.05, shares.error(kDraws)) << n;
@@ -76,7 +76,7 @@ TEST(Coverage, IgnoredBootNoisePassesABadServer) {
 
 TEST(Coverage, TheAssumedBootNoiseKeepsFalsePassesAtAlpha) {
   const World world{.ratio = 0.97, .candidate_boot_noise = 0.01, .baseline_boot_noise = 0.01};
-  for (const std::size_t n : {3, 10}) {
+  for (const std::size_t n : {3u, 10u}) {
     const auto shares = Simulate(world, {n}, {n}, {0.05, 0.01}, 0.97, kDraws);
     EXPECT_LT(shares.pass, 0.05 + shares.error(kDraws)) << n;
     EXPECT_GT(shares.pass, 0.03) << n;
@@ -85,7 +85,7 @@ TEST(Coverage, TheAssumedBootNoiseKeepsFalsePassesAtAlpha) {
 
 TEST(Coverage, BracketsKeepAlphaToo) {
   const World world{.ratio = 0.97, .candidate_boot_noise = 0.01, .baseline_boot_noise = 0.01};
-  for (const std::size_t closing : {3, 2, 1}) {
+  for (const std::size_t closing : {3u, 2u, 1u}) {
     const auto shares = Simulate(world, {3}, {3, closing}, {0.05, 0.01}, 0.97, kDraws);
     EXPECT_LT(shares.pass, 0.05 + shares.error(kDraws)) << closing;
     EXPECT_LT(shares.fail, 0.05 + shares.error(kDraws)) << closing;
@@ -95,7 +95,7 @@ TEST(Coverage, BracketsKeepAlphaToo) {
 
 TEST(Coverage, BootMeansKeepAlphaWithMeasuredNoise) {
   const World world{.ratio = 0.97, .candidate_boot_noise = 0.01, .baseline_boot_noise = 0.01};
-  for (const std::size_t boots : {2, 3, 6}) {
+  for (const std::size_t boots : {2u, 3u, 6u}) {
     const std::vector<std::size_t> arm(boots, 3);
     const auto shares = Simulate(world, arm, arm, {}, 0.97, kDraws);
     EXPECT_LT(shares.pass, 0.05 + shares.error(kDraws)) << boots;
@@ -119,7 +119,7 @@ TEST(Coverage, PlannedChancesAreTheSimulatedOnes) {
   const auto one = Simulate(world, {3}, {3}, {0.05, 0.01}, 0.97, kDraws);
   EXPECT_NEAR(*ChanceUnchangedPasses({1, 3, round_noise, 0.01}, Direction::kHigherIsBetter, 0.03),
               one.pass, 0.015);
-  for (const std::size_t boots : {2, 3, 5}) {
+  for (const std::size_t boots : {2u, 3u, 5u}) {
     const std::vector<std::size_t> arm(boots, 3);
     const auto many = Simulate(world, arm, arm, {}, 0.97, kDraws);
     EXPECT_NEAR(

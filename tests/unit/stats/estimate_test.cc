@@ -222,7 +222,7 @@ TEST(EstimateRatio, ExtremeValuesNeverGiveNan) {
        {EstimateRatio({{huge, huge}}, {{tiny, tiny}}, {}),
         EstimateRatio({{huge, tiny}}, {{tiny, huge}}, {}),
         EstimateRatio({{tiny}, {huge}}, {{huge}, {tiny}}, {}), EstimateLevel({{tiny, huge}}, {})}) {
-    if (estimate.point) EXPECT_TRUE(std::isfinite(*estimate.point));
+    EXPECT_TRUE(std::isfinite(estimate.point.value_or(1.0)));
     if (estimate.interval) {
       EXPECT_TRUE(std::isfinite(estimate.interval->lower));
       EXPECT_TRUE(std::isfinite(estimate.interval->upper));

@@ -49,7 +49,7 @@ TEST(SmallestDetectableGap, Table) {
 }
 
 TEST(ChanceOfPass, IsTheNoncentralTWithoutBootNoise) {
-  for (const std::size_t n : {2, 3, 5, 10, 30}) {
+  for (const std::size_t n : {2u, 3u, 5u, 10u, 30u}) {
     for (const double distance : {-0.01, 0.0, 0.005, 0.01, 0.03}) {
       const auto df = static_cast<double>(n) - 1.0;
       const double t = quantile(boost::math::students_t(df), 0.95);

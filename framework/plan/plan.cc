@@ -1,0 +1,113 @@
+#include "framework/plan/plan.h"
+
+#include <algorithm>
+
+namespace upgrade_gate::plan {
+namespace {
+
+template <typename Range, typename Predicate>
+auto FindIf(const Range& range, Predicate predicate) -> decltype(range.data()) {
+  const auto it = std::find_if(range.begin(), range.end(), predicate);
+  return it == range.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+std::string_view Name(LauncherKind kind) {
+  switch (kind) {
+    case LauncherKind::kDocker:
+      return "docker";
+    case LauncherKind::kProcess:
+      break;
+  }
+  return "process";
+}
+
+std::string_view Name(PullPolicy policy) {
+  switch (policy) {
+    case PullPolicy::kNever:
+      return "never";
+    case PullPolicy::kMissing:
+      break;
+  }
+  return "missing";
+}
+
+std::string_view Name(ArmRole role) {
+  switch (role) {
+    case ArmRole::kBaseline:
+      return "baseline";
+    case ArmRole::kCandidate:
+      return "candidate";
+    case ArmRole::kAttribution:
+      break;
+  }
+  return "attribution";
+}
+
+std::string_view Name(GateKind kind) {
+  switch (kind) {
+    case GateKind::kThroughput:
+      return "throughput";
+    case GateKind::kLatency:
+      return "latency";
+    case GateKind::kFailures:
+      return "failures";
+    case GateKind::kProvenance:
+      break;
+  }
+  return "provenance";
+}
+
+std::string_view Name(Severity severity) {
+  switch (severity) {
+    case Severity::kRequired:
+      return "required";
+    case Severity::kAdvisory:
+      break;
+  }
+  return "advisory";
+}
+
+GateKind Gate::kind() const {
+  if (std::holds_alternative<ThroughputGate>(rule)) return GateKind::kThroughput;
+  if (std::holds_alternative<LatencyGate>(rule)) return GateKind::kLatency;
+  if (std::holds_alternative<FailuresGate>(rule)) return GateKind::kFailures;
+  return GateKind::kProvenance;
+}
+
+const Arm* ResolvedPlan::FindArm(std::string_view arm) const {
+  return FindIf(arms, [&](const Arm& a) { return a.name == arm; });
+}
+
+const Case* ResolvedPlan::FindCase(std::string_view case_name) const {
+  return FindIf(workload.cases, [&](const Case& c) { return c.name == case_name; });
+}
+
+const Gate* ResolvedPlan::FindGate(std::string_view id) const {
+  return FindIf(gates, [&](const Gate& g) { return g.id == id; });
+}
+
+const Arm* ResolvedPlan::baseline() const {
+  return FindIf(arms, [](const Arm& a) { return a.role == ArmRole::kBaseline; });
+}
+
+const Arm* ResolvedPlan::candidate() const {
+  return FindIf(arms, [](const Arm& a) { return a.role == ArmRole::kCandidate; });
+}
+
+std::vector<const Case*> ResolvedPlan::Select(const Selection& selection) const {
+  std::vector<const Case*> selected;
+  for (const Case& c : workload.cases) {
+    if (selection.case_name && c.name != *selection.case_name) continue;
+    if (selection.shape && c.shape != *selection.shape) continue;
+    selected.push_back(&c);
+  }
+  return selected;
+}
+
+int ResolvedPlan::warmup_requests(const Case& of) const {
+  return workload.warmup_requests.value_or(of.concurrency);
+}
+
+}  // namespace upgrade_gate::plan

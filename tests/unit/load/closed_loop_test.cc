@@ -1,0 +1,384 @@
+#include "framework/load/closed_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_transport.h"
+
+namespace upgrade_gate::load {
+namespace {
+
+using namespace std::chrono_literals;
+using evidence::FailureKind;
+using evidence::RequestRecord;
+using evidence::StopReason;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::upgrade_gate::testing::FakeTransport;
+using ::upgrade_gate::testing::Script;
+
+const std::string kText = "data: {\"choices\":[{\"text\":\"a\"}]}\n\n";
+const std::string kLastText =
+    "data: {\"choices\":[{\"text\":\"b\",\"finish_reason\":\"length\"}]}\n\n";
+const std::string kUsage =
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
+const std::string kDone = "data: [DONE]\n\n";
+
+// Accepted: first text after 10 ms, last after 20 ms, [DONE] after 21 ms, end at `end`.
+Script Good(std::chrono::nanoseconds end = 22ms) {
+  Script script;
+  script.Head(9ms).Body(10ms, kText).Body(20ms, kLastText + kUsage).Body(21ms, kDone).End(end);
+  return script;
+}
+Script Refused(std::chrono::nanoseconds after, int status = 503) {
+  Script script;
+  script.Head(after, status, "text/plain").Body(after, "busy").End(after);
+  return script;
+}
+
+std::vector<PreparedRequest> Requests(int count) {
+  std::vector<PreparedRequest> requests;
+  for (int i = 0; i < count; ++i) requests.push_back(PrepareCompletion("m", {}, {i, 1, 2}, 2));
+  return requests;
+}
+
+class ClosedLoopTest : public ::testing::Test {
+ protected:
+  ClosedLoopTest() {
+    clock_.Advance(1000s);
+    start_ = clock_.now();
+    load_.url = "http://127.0.0.1:1/v1/completions";
+  }
+  base::Nanoseconds since_start() const { return clock_.now() - start_; }
+  LoadResult Run(
+      int requests, StopCheck stop = [] { return StopSignal{}; }) {
+    requests_ = Requests(requests);
+    auto result = RunClosedLoop(transport_, clock_, load_, requests_, stop);
+    EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    EXPECT_EQ(transport_.in_flight(), 0);
+    return result ? *result : LoadResult{};
+  }
+  std::vector<int> StartedMs() const {
+    std::vector<int> times;
+    for (const auto& started : transport_.started) {
+      times.push_back(static_cast<int>((started.at - start_) / 1ms));
+    }
+    return times;
+  }
+
+  base::ManualClock clock_;
+  base::Instant start_;
+  FakeTransport transport_{clock_};
+  ClosedLoop load_;
+  std::vector<PreparedRequest> requests_;
+};
+
+std::string KindOf(const RequestRecord& record) {
+  return record.failure ? std::string(evidence::Name(record.failure->kind)) : "accepted";
+}
+std::vector<std::string> Kinds(const LoadResult& result) {
+  std::vector<std::string> kinds;
+  for (const RequestRecord& record : result.requests) kinds.push_back(KindOf(record));
+  return kinds;
+}
+
+TEST_F(ClosedLoopTest, RecordsExactTimesOfOneRequest) {
+  transport_.scripts = {Good()};
+  const LoadResult result = Run(1);
+  ASSERT_EQ(result.requests.size(), 1u);
+  const RequestRecord& record = result.requests[0];
+  EXPECT_EQ(KindOf(record), "accepted");
+  EXPECT_EQ(record.times.scheduled, 0ms);
+  EXPECT_EQ(record.times.sent, 0ms);
+  EXPECT_EQ(record.times.first_byte, 10ms);
+  EXPECT_EQ(record.times.first_token, 10ms);
+  EXPECT_EQ(record.times.first_text, 10ms);
+  EXPECT_EQ(record.times.last_token, 20ms);
+  EXPECT_EQ(record.times.done, 21ms);
+  EXPECT_EQ(record.times.closed, 22ms);
+  EXPECT_EQ(record.http_status, 200);
+  EXPECT_EQ(record.usage->completion_tokens, 2);
+  EXPECT_EQ(record.finish_reason, "length");
+  EXPECT_EQ(record.text_bytes, 2);
+  EXPECT_EQ(record.chunks, 2);
+  EXPECT_EQ(record.input_tokens, 3);
+  EXPECT_EQ(record.output_tokens, 2);
+  EXPECT_EQ(record.body_sha256, requests_[0].body_sha256);
+  EXPECT_EQ(record.prompt_sha256, requests_[0].prompt_sha256);
+  EXPECT_EQ(result.duration, 22ms);
+  EXPECT_EQ(result.stopped, StopReason::kNone);
+  EXPECT_THAT(result.failed_streams, IsEmpty());
+}
+
+TEST_F(ClosedLoopTest, SendsTheBodyToTheUrl) {
+  transport_.scripts = {Good()};
+  Run(1);
+  EXPECT_EQ(transport_.started[0].method, "POST");
+  EXPECT_EQ(transport_.started[0].url, load_.url);
+  EXPECT_EQ(transport_.started[0].body, requests_[0].body);
+}
+
+TEST_F(ClosedLoopTest, ASlotsNextRequestIsScheduledAtTheEndOfTheLast) {
+  load_.concurrency = 2;
+  transport_.scripts = {Good(30ms), Good(50ms), Good(40ms), Good(22ms)};
+  const LoadResult result = Run(4);
+  EXPECT_THAT(StartedMs(), ElementsAre(0, 0, 30, 50));
+  EXPECT_EQ(result.requests[2].times.scheduled, 30ms);
+  EXPECT_EQ(result.requests[2].times.first_text, 40ms);
+  EXPECT_EQ(result.requests[3].times.scheduled, 50ms);
+  EXPECT_EQ(result.requests[3].times.closed, 72ms);
+  EXPECT_EQ(result.duration, 72ms);
+  EXPECT_EQ(transport_.most_in_flight, 2);
+}
+
+TEST_F(ClosedLoopTest, StartsInOrderAndKeepsTheConcurrency) {
+  load_.concurrency = 3;
+  for (int i = 0; i < 20; ++i) {
+    transport_.scripts.push_back(Good(std::chrono::milliseconds(22 + i * 7 % 13)));
+  }
+  const LoadResult result = Run(20);
+  EXPECT_EQ(transport_.most_in_flight, 3);
+  ASSERT_EQ(transport_.started.size(), 20u);
+  for (std::size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(transport_.started[i].body, requests_[i].body);
+    EXPECT_EQ(result.requests[i].index, static_cast<int>(i));
+    EXPECT_EQ(*result.requests[i].times.sent, transport_.started[i].at - start_);
+  }
+}
+
+TEST_F(ClosedLoopTest, FewerRequestsThanSlotsStartAtOnce) {
+  load_.concurrency = 8;
+  transport_.scripts = {Good(), Good()};
+  EXPECT_EQ(Run(2).requests.size(), 2u);
+  EXPECT_THAT(StartedMs(), ElementsAre(0, 0));
+}
+
+TEST_F(ClosedLoopTest, NoRequestsAreNoResult) {
+  const LoadResult result = Run(0);
+  EXPECT_THAT(result.requests, IsEmpty());
+  EXPECT_EQ(result.duration, 0ms);
+}
+
+TEST_F(ClosedLoopTest, AFailedRequestKeepsItsRawBytesAndIsNotRetried) {
+  transport_.scripts = {Good(), Refused(5ms), Good()};
+  const LoadResult result = Run(3);
+  EXPECT_THAT(Kinds(result), ElementsAre("accepted", "http_status", "accepted"));
+  EXPECT_EQ(transport_.started.size(), 3u);
+  ASSERT_EQ(result.failed_streams.size(), 1u);
+  EXPECT_EQ(result.failed_streams[0].index, 1);
+  EXPECT_EQ(result.failed_streams[0].bytes, "busy");
+  EXPECT_EQ(result.failures_in_a_row, 0);
+}
+
+TEST_F(ClosedLoopTest, TransportEndsAreJudged) {
+  const auto ending = [](TransferEnd::Kind kind) {
+    Script script;
+    script.End(1ms, {kind, "why", true});
+    return script;
+  };
+  transport_.scripts = {ending(TransferEnd::Kind::kConnectFailed),
+                        ending(TransferEnd::Kind::kBroken), ending(TransferEnd::Kind::kOverCap)};
+  const LoadResult result = Run(3);
+  EXPECT_THAT(Kinds(result), ElementsAre("transport", "transport", "over_cap"));
+  EXPECT_EQ(result.requests[0].failure->detail, "no connection: why");
+  EXPECT_EQ(result.new_connections, 3);
+  EXPECT_EQ(result.failures_in_a_row, 3);
+}
+
+TEST_F(ClosedLoopTest, TheGuardStopsSendingAndLetsTheRestEnd) {
+  load_.concurrency = 2;
+  load_.consecutive_failures = 3;
+  transport_.scripts = {Refused(1ms), Good(100ms), Refused(2ms), Refused(3ms)};
+  const LoadResult result = Run(10);
+  EXPECT_THAT(Kinds(result), ElementsAre("http_status", "accepted", "http_status", "http_status"));
+  EXPECT_EQ(result.stopped, StopReason::kGuard);
+  EXPECT_EQ(result.stop_detail,
+            "3 failures in a row, the last of them http_status (HTTP 503: busy)");
+  EXPECT_EQ(result.duration, 100ms);
+}
+
+TEST_F(ClosedLoopTest, ASuccessResetsTheGuard) {
+  load_.consecutive_failures = 2;
+  transport_.scripts = {Refused(1ms), Good(), Refused(1ms), Good(), Refused(1ms)};
+  const LoadResult result = Run(5);
+  EXPECT_EQ(result.stopped, StopReason::kNone);
+  EXPECT_EQ(result.failures_in_a_row, 1);
+}
+
+TEST_F(ClosedLoopTest, TheGuardCountsOnFromTheLastRound) {
+  load_.consecutive_failures = 3;
+  load_.failures_in_a_row = 2;
+  transport_.scripts = {Refused(1ms)};
+  LoadResult result = Run(5);
+  EXPECT_EQ(result.requests.size(), 1u);
+  EXPECT_EQ(result.stopped, StopReason::kGuard);
+  EXPECT_EQ(result.failures_in_a_row, 3);
+
+  load_.failures_in_a_row = 3;
+  result = Run(5);
+  EXPECT_THAT(result.requests, IsEmpty());
+  EXPECT_EQ(result.stopped, StopReason::kGuard);
+}
+
+TEST_F(ClosedLoopTest, WithoutAGuardAllAreSent) {
+  transport_.answer = [](const auto&) { return Refused(1ms); };
+  const LoadResult result = Run(50);
+  EXPECT_EQ(result.requests.size(), 50u);
+  EXPECT_EQ(result.stopped, StopReason::kNone);
+  EXPECT_EQ(result.failures_in_a_row, 50);
+}
+
+TEST_F(ClosedLoopTest, ASilentServerIsStalledExactlyAtTheLimit) {
+  load_.stall_limit = 300ms;
+  Script script;
+  script.Head(10ms).Body(100ms, kText).Body(401ms, kLastText).End(402ms);
+  transport_.scripts = {script, Good()};
+  const LoadResult result = Run(2);
+  EXPECT_THAT(Kinds(result), ElementsAre("stalled", "accepted"));
+  EXPECT_EQ(result.requests[0].times.closed, 400ms);
+  EXPECT_EQ(result.requests[0].failure->detail,
+            "stalled after 1 events with 1 bytes of text: nothing came for 300 ms");
+  EXPECT_THAT(transport_.cancelled, ElementsAre(1));
+  EXPECT_EQ(result.requests[1].times.scheduled, 400ms);
+}
+
+TEST_F(ClosedLoopTest, AnyBytePutsTheStallOff) {
+  load_.stall_limit = 300ms;
+  Script script;
+  script.Head(299ms)
+      .Body(598ms, ": ping\n\n")
+      .Body(897ms, kText + kLastText + kUsage + kDone)
+      .End(898ms);
+  transport_.scripts = {script};
+  EXPECT_THAT(Kinds(Run(1)), ElementsAre("accepted"));
+}
+
+TEST_F(ClosedLoopTest, TheDeadlineHoldsEvenWhileBytesCome) {
+  load_.request_timeout = 1000ms;
+  Script script;
+  script.Head(1ms);
+  for (int i = 1; i < 30; ++i) script.Body(i * 90ms, kText);
+  transport_.scripts = {script};
+  const LoadResult result = Run(1);
+  EXPECT_THAT(Kinds(result), ElementsAre("deadline"));
+  EXPECT_EQ(result.requests[0].times.closed, 1000ms);
+  EXPECT_EQ(result.duration, 1000ms);
+}
+
+TEST_F(ClosedLoopTest, ASocketLeftOpenAfterDoneIsClosedAndAccepted) {
+  Script script;
+  script.Head(1ms).Body(10ms, kText + kLastText + kUsage + kDone);
+  transport_.scripts = {script};
+  const LoadResult result = Run(1);
+  EXPECT_THAT(Kinds(result), ElementsAre("accepted"));
+  EXPECT_THAT(result.requests[0].notes,
+              ElementsAre("the socket stayed open after [DONE]: closed after 250 ms"));
+  EXPECT_EQ(result.requests[0].times.last_token, 10ms);
+  EXPECT_EQ(result.requests[0].times.closed, 260ms);
+  EXPECT_THAT(transport_.cancelled, ElementsAre(1));
+}
+
+TEST_F(ClosedLoopTest, DataWithinTheLingerIsAFault) {
+  Script script;
+  script.Head(1ms).Body(10ms, kText + kLastText + kUsage + kDone).Body(259ms, kText);
+  transport_.scripts = {script};
+  EXPECT_THAT(Kinds(Run(1)), ElementsAre("after_done"));
+}
+
+TEST_F(ClosedLoopTest, DoneJustBeforeTheDeadlineIsInTime) {
+  load_.request_timeout = 100ms;
+  Script script;
+  script.Head(1ms).Body(99ms, kText + kLastText + kUsage + kDone).End(150ms);
+  transport_.scripts = {script};
+  EXPECT_THAT(Kinds(Run(1)), ElementsAre("accepted"));
+}
+
+TEST_F(ClosedLoopTest, ABodyOverACapIsClosed) {
+  load_.caps.body_bytes = 100;
+  Script script;
+  script.Head(1ms).Body(2ms, std::string(101, ':')).Body(3ms, "more").End(500ms);
+  transport_.scripts = {script, script, script};
+  const LoadResult result = Run(3);
+  EXPECT_THAT(Kinds(result), ElementsAre("over_cap", "over_cap", "over_cap"));
+  EXPECT_THAT(result.requests[0].failure->detail, HasSubstr("a body over 100 bytes"));
+  EXPECT_EQ(result.duration, 6ms);
+}
+
+TEST_F(ClosedLoopTest, AsksWhetherToStopAtLeastEach100Ms) {
+  Script silent;
+  silent.Head(1ms).End(5000ms);
+  transport_.scripts = {silent};
+  std::vector<base::Instant> asked;
+  Run(1, [&] {
+    asked.push_back(clock_.now());
+    return StopSignal{};
+  });
+  ASSERT_GE(asked.size(), 50u);
+  EXPECT_EQ(asked.front(), start_);
+  for (std::size_t i = 1; i < asked.size(); ++i) EXPECT_LE(asked[i] - asked[i - 1], 100ms);
+}
+
+TEST_F(ClosedLoopTest, ALostServiceEndsTheLoadAndFailsWhatIsInFlight) {
+  load_.concurrency = 2;
+  transport_.scripts = {Good(22ms), Good(5000ms), Good(5000ms)};
+  const LoadResult result = Run(10, [&] {
+    return since_start() < 200ms ? StopSignal{}
+                                 : StopSignal{StopReason::kServiceLost, "exit code 3"};
+  });
+  EXPECT_THAT(Kinds(result), ElementsAre("accepted", "transport", "transport"));
+  EXPECT_EQ(result.requests[1].failure->detail,
+            "cancelled by the client after [DONE]: exit code 3");
+  EXPECT_EQ(result.stopped, StopReason::kServiceLost);
+  EXPECT_EQ(result.stop_detail, "exit code 3");
+  EXPECT_LE(result.duration, 300ms);
+  EXPECT_EQ(transport_.cancelled.size(), 2u);
+}
+
+TEST_F(ClosedLoopTest, AnInterruptionRecordsOnlyWhatEnded) {
+  load_.concurrency = 2;
+  load_.linger_limit = 10s;
+  transport_.scripts = {Good(5000ms), Good(22ms), Good(5000ms)};
+  const LoadResult result = Run(10, [&] {
+    return since_start() < 200ms ? StopSignal{} : StopSignal{StopReason::kInterrupted, "signal 15"};
+  });
+  ASSERT_EQ(result.requests.size(), 1u);
+  EXPECT_EQ(result.requests[0].index, 1);
+  EXPECT_EQ(result.stopped, StopReason::kInterrupted);
+  EXPECT_THAT(result.failed_streams, IsEmpty());
+  EXPECT_EQ(result.failures_in_a_row, 0);
+}
+
+TEST_F(ClosedLoopTest, AStopBeforeTheStartSendsNothing) {
+  const LoadResult result = Run(3, [] { return StopSignal{StopReason::kInterrupted, "signal 2"}; });
+  EXPECT_THAT(transport_.started, IsEmpty());
+  EXPECT_EQ(result.stopped, StopReason::kInterrupted);
+}
+
+TEST_F(ClosedLoopTest, AStopDoesNotWaitBehindABusyStream) {
+  Script busy;
+  busy.Head(1ms);
+  for (int i = 1; i < 100000; ++i) busy.Body(i * 1ms, kText);
+  transport_.scripts = {busy};
+  Run(1, [&] {
+    return since_start() < 500ms ? StopSignal{} : StopSignal{StopReason::kServiceLost, "gone"};
+  });
+  EXPECT_LE(since_start(), 600ms);
+}
+
+TEST_F(ClosedLoopTest, ATransportThatFailsIsAnErrorAndLeavesNothingInFlight) {
+  transport_.scripts = {Good(), Good()};
+  transport_.poll_error = "epoll: no";
+  const auto requests = Requests(2);
+  const auto result = RunClosedLoop(transport_, clock_, load_, requests, {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "epoll: no");
+  EXPECT_EQ(transport_.in_flight(), 0);
+}
+
+}  // namespace
+}  // namespace upgrade_gate::load
