@@ -92,6 +92,10 @@ tl::unexpected<Error> WrongType(std::string_view key, std::string_view wanted) {
 }  // namespace
 
 Result<Json> ParseJson(std::string_view text) {
+  // nlohmann's lexer takes a NUL for the end of the text and hides what follows.
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
+    return EvidenceError("not valid JSON: byte " + std::to_string(nul + 1) + ": a NUL");
+  }
   StrictHandler handler;
   try {
     if (!Json::sax_parse(text.begin(), text.end(), &handler)) {

@@ -82,7 +82,8 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
                             "the capture has started and has not finished"));
   CatchSignals();
 
-  const std::string run_id = fmt::format("{}-{}-{}", plan.plan.name, getpid(),
+  // A plain name of at most 64 bytes: it marks processes and stands in an argv.
+  const std::string run_id = fmt::format("{}-{}-{}", plan.plan.name.substr(0, 32), getpid(),
                                          clock.wall().time_since_epoch().count());
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <utility>
 
 #include "framework/base/text.h"
 #include "framework/gates/explain.h"
@@ -69,8 +71,12 @@ Matter Collect(const plan::ResolvedPlan& plan, const evidence::Summary& summary,
   return matter;
 }
 
+stats::EstimateOptions OptionsOf(const plan::ResolvedPlan& plan) {
+  return {.boot_noise = plan.boot_noise.value.fraction()};
+}
+
 stats::Estimate EstimateOf(const plan::ResolvedPlan& plan, const Matter& matter) {
-  const stats::EstimateOptions options{.boot_noise = plan.boot_noise.value.fraction()};
+  const stats::EstimateOptions options = OptionsOf(plan);
   if (matter.baseline) {
     return stats::EstimateRatio(matter.candidate->by_boot, matter.baseline->by_boot, options);
   }
@@ -139,6 +145,30 @@ bool SameOutput(const Matter& matter) {
   return true;
 }
 
+// Baseline, candidate, baseline: void if the two ends differ by more than two
+// standard deviations of a difference of boots, |ln(A2/A1)| > 2·√2·b. With the
+// declared b, never the spread of the rounds at hand: that would void about half
+// of all brackets that did not drift.
+std::string DriftText(const plan::ResolvedPlan& plan, const Matter& matter) {
+  if (!matter.baseline || !matter.candidate) return {};
+  const Series& baseline = *matter.baseline;
+  const Series& candidate = *matter.candidate;
+  if (baseline.boots() < 2 || candidate.boots() != 1) return {};
+  const int before = baseline.rounds.front()->boot;
+  const int after = baseline.rounds.back()->boot;
+  const int between = candidate.rounds.front()->boot;
+  if (!(before < between && between < after)) return {};
+  const double noise = plan.boot_noise.value.fraction();
+  const auto drift =
+      stats::EstimateRatio({baseline.by_boot.back()}, {baseline.by_boot.front()}, OptionsOf(plan));
+  if (!(noise > 0.0) || !drift.point) return {};
+  if (std::abs(std::log(*drift.point)) <= 2.0 * std::numbers::sqrt2 * noise) return {};
+  return fmt::format(
+      "the baseline moved by {} from boot {} to boot {}, more than its boot noise "
+      "of {} explains",
+      Change(*drift.point), before, after, PercentText(plan.boot_noise.value.value));
+}
+
 struct Said {
   Finding finding = Finding::kNone;
   std::string why;
@@ -146,7 +176,8 @@ struct Said {
 
 // What keeps the case from being estimated at all, in the order in which a
 // person would ask: is it there, may it be compared, did requests fail.
-std::optional<Said> Obstacle(const Matter& matter, const Threshold& threshold) {
+std::optional<Said> Obstacle(const plan::ResolvedPlan& plan, const Matter& matter,
+                             const Threshold& threshold) {
   if (!matter.missing_arm.empty()) {
     return Said{Finding::kNotMeasured, "the plan has no " + matter.missing_arm + " arm"};
   }
@@ -163,6 +194,9 @@ std::optional<Said> Obstacle(const Matter& matter, const Threshold& threshold) {
     if (!series->all_values()) {
       return Said{Finding::kNotMeasured, "a round of " + Shown(series->arm) + " has no value"};
     }
+  }
+  if (std::string drift = DriftText(plan, matter); !drift.empty()) {
+    return Said{Finding::kDrift, std::move(drift)};
   }
   return std::nullopt;
 }
@@ -243,7 +277,7 @@ Judged JudgeCase(const plan::ResolvedPlan& plan, const evidence::Summary& summar
   std::string message = Heading(of, quantity, matter);
   stats::Estimate estimate;
   Said said;
-  if (const auto obstacle = Obstacle(matter, threshold)) {
+  if (const auto obstacle = Obstacle(plan, matter, threshold)) {
     said = *obstacle;
     message +=
         fmt::format(" ({}), {}: {}", DirectionText(quantity.direction), threshold.text, said.why);
@@ -342,7 +376,7 @@ CaseComparison CompareCase(const plan::ResolvedPlan& plan, const evidence::Summa
   const Threshold threshold{.limit = 1.0, .text = {}, .dagger_text = {}};
   const Matter matter = Collect(plan, summary, of, OutputThroughput(), Kind::kRatio);
   comparison.dagger = matter.dagger();
-  if (Obstacle(matter, threshold)) return comparison;
+  if (Obstacle(plan, matter, threshold)) return comparison;
   const stats::Estimate estimate = EstimateOf(plan, matter);
   if (!estimate.point) return comparison;
   CaseComparison::Ratio ratio;

@@ -172,6 +172,9 @@ std::string NextStep(const Explained& explained) {
       return "look at the failed requests first, then measure the case again";
     case Finding::kNotMeasured:
       return "see the incidents of the capture and the server's log; capture again";
+    case Finding::kDrift:
+      return "the machine changed while it was measured: measure again, or in the order baseline, "
+             "candidate, candidate, baseline";
     case Finding::kRegression:
     case Finding::kGainMissed:
     case Finding::kOverThreshold:

@@ -28,6 +28,8 @@ constexpr FindingRow kTable[] = {
     {Finding::kFailuresInCase, "failures_in_case", "requests of the case failed", kAny, kOpen,
      false, false},
     {Finding::kNotMeasured, "not_measured", "not measured as planned", kAny, kOpen, false, false},
+    {Finding::kDrift, "drift", "the baseline drifted while the candidate was measured", kAny, kOpen,
+     false, false},
     {Finding::kOutputDiffers, "output_differs", "the arms delivered different numbers of tokens",
      kAny, kOpen, false, false},
     {Finding::kInputsDiffer, "inputs_differ", "the request bodies differ", kProvenance, kFail, true,

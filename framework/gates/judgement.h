@@ -35,6 +35,7 @@ enum class Finding {
   kTooFewRounds,     // no interval can be computed
   kFailuresInCase,   // a † case gets no gain
   kNotMeasured,      // a case, an arm, a round, a request or a value is missing
+  kDrift,            // the baseline moved between its boots before and after the candidate
   kOutputDiffers,    // a big change, and the arms did not deliver the same number of tokens
   kInputsDiffer,     // request bodies or planned counts differ between the arms
   kInputsRepeated,   // one server was sent the same round of prompts twice

@@ -40,7 +40,6 @@ class Slot final : public TransferSink {
 
   ResponseReader reader;
   bool busy = false;
-  bool over_cap = false;
   std::size_t index = 0;
   TransferId id = 0;
   Instant scheduled, sent, last_byte;
@@ -64,8 +63,9 @@ class Driver {
 
   base::Result<LoadResult> Run();
 
-  // From the slots, within Poll: noted here, acted on after it.
-  void OverCap(Slot& slot) { over_cap_.push_back(&slot); }
+  // From the slots, within Poll. A flood over the cap is cut off at once, as Poll
+  // may not return before it has taken all that is there.
+  void OverCap(Slot& slot, Instant at) { Close(slot, EndKind::kOverCap, "", at); }
   void NewConnection() { ++result_.new_connections; }
   void Ended(Slot& slot, EndKind kind, std::string_view detail, Instant at);
   // Limits only move later, but for the linger that [DONE] starts.
@@ -91,7 +91,6 @@ class Driver {
   LoadResult result_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::pair<Slot*, Instant>> free_;  // and since when, in that order
-  std::vector<Slot*> over_cap_;
   int in_flight_ = 0;
   std::size_t next_ = 0;  // the next request's index
   Instant start_, last_end_, next_check_;
@@ -105,18 +104,14 @@ void Slot::OnHead(TransferId, const ResponseHead& head, Instant at) {
 
 void Slot::OnBody(TransferId, std::string_view bytes, Instant at) {
   last_byte = at;
-  if (over_cap) return;
   const bool done_before = reader.done_seen();
-  if (!reader.OnBody(bytes, at)) {
-    over_cap = true;
-    driver_.OverCap(*this);
-  }
+  if (!reader.OnBody(bytes, at)) return driver_.OverCap(*this, at);
   if (!done_before && reader.done_seen()) driver_.DoneSeen(at);
 }
 
 void Slot::OnEnd(TransferId, const TransferEnd& end, Instant at) {
   if (end.new_connection) driver_.NewConnection();
-  driver_.Ended(*this, over_cap ? EndKind::kOverCap : EndKindOf(end.kind), end.detail, at);
+  driver_.Ended(*this, EndKindOf(end.kind), end.detail, at);
 }
 
 void Driver::Ended(Slot& slot, EndKind kind, std::string_view detail, Instant at) {
@@ -174,7 +169,6 @@ void Driver::Stop(StopReason reason, std::string detail) {
 
 base::Status Driver::StartIn(Slot& slot, Instant scheduled) {
   slot.reader.Reset();
-  slot.over_cap = false;
   slot.index = next_++;
   slot.scheduled = scheduled;
   slot.sent = slot.last_byte = clock_.now();
@@ -212,8 +206,6 @@ Instant Driver::NextLimit(const Slot& slot) const {
 }
 
 void Driver::EnforceLimits() {
-  for (Slot* const slot : over_cap_) Close(*slot, EndKind::kOverCap, "", clock_.now());
-  over_cap_.clear();
   const Instant now = clock_.now();
   if (now < next_limit_) return;
   next_limit_ = Instant::max();

@@ -61,7 +61,8 @@ class Transport {
   // ended is ignored.
   virtual void Cancel(TransferId id) = 0;
   // Waits until something was delivered or `until` has passed, delivers it all.
-  // An `until` in the past takes what is there and returns.
+  // An `until` in the past takes what is there and returns. A sender faster than
+  // this thread can hold Poll up: sinks cancel what grows over their cap.
   virtual base::Status Poll(base::Instant until) = 0;
 };
 

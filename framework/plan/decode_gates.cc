@@ -135,7 +135,7 @@ void DecodeGates(const Value& value, std::vector<Gate>* gates) {
     const Node::Entry& entry = item.node.entries[0];
     const auto kind = std::find(names.begin(), names.end(), entry.key);
     if (kind == names.end()) {
-      const std::string meant = base::DidYouMean(entry.key, names);
+      const std::string meant = DidYouMean(entry.key, names);
       item.context.errors.Add(
           entry.at, fmt::format("unknown kind of gate {}{}", Quoted(entry.key),
                                 meant.empty() ? ": write " + base::JoinList(names, "or") : meant));

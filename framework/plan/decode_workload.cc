@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "framework/base/text.h"
 #include "framework/plan/decode.h"
 
 namespace upgrade_gate::plan {

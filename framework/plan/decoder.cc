@@ -344,7 +344,7 @@ std::optional<std::size_t> Choose(const Value& value, const std::vector<std::str
   if (!Read(value, &text)) return std::nullopt;
   const auto it = std::find(names.begin(), names.end(), text);
   if (it != names.end()) return static_cast<std::size_t>(it - names.begin());
-  const std::string meant = base::DidYouMean(text, names);
+  const std::string meant = DidYouMean(text, names);
   value.Fail(fmt::format("unknown {} {}{}", value.key, Quoted(text),
                          meant.empty() ? ": write " + base::JoinList(names, "or") : meant));
   return std::nullopt;
@@ -389,7 +389,7 @@ Mapping::~Mapping() {
   for (const Node::Entry& entry : node_.entries) {
     if (std::find(known_.begin(), known_.end(), entry.key) == known_.end()) {
       context_.errors.Add(entry.at, fmt::format("unknown key {}{}", Quoted(entry.key),
-                                                base::DidYouMean(entry.key, known_)));
+                                                DidYouMean(entry.key, known_)));
     }
   }
 }

@@ -37,9 +37,18 @@ class Source {
   Location At(std::size_t offset) const {
     offset = std::min(offset, text_.size());
     const auto next = std::upper_bound(starts_.begin(), starts_.end(), offset);
-    const std::size_t start = *std::prev(next);
-    return {static_cast<int>(next - starts_.begin()),
-            static_cast<int>(base::DisplayWidth(text_.substr(start, offset - start))) + 1};
+    // From the last answer on, if that is on this line and before: events come in
+    // order, and a hostile plan is one long line.
+    std::size_t from = *std::prev(next);
+    std::size_t characters = 0;
+    if (last_offset_ >= from && last_offset_ <= offset) {
+      from = last_offset_;
+      characters = last_characters_;
+    }
+    characters += base::DisplayWidth(text_.substr(from, offset - from));
+    last_offset_ = offset;
+    last_characters_ = characters;
+    return {static_cast<int>(next - starts_.begin()), static_cast<int>(characters) + 1};
   }
   Location At(const YAML::Mark& mark) const { return At(Offset(mark)); }
   static std::size_t Offset(const YAML::Mark& mark) {
@@ -70,6 +79,8 @@ class Source {
  private:
   std::string_view text_;
   std::vector<std::size_t> starts_{0};
+  mutable std::size_t last_offset_ = 0;
+  mutable std::size_t last_characters_ = 0;
 };
 
 // Whether the quoted scalar that `text` begins with has an end. yaml-cpp 0.7

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -17,16 +18,16 @@ void Errors::Add(Location at, std::string message) {
 
 base::Error Errors::ToError() const {
   std::vector<Entry> sorted = list_;
-  const auto position = [](const Entry& e) { return std::pair(e.at.line, e.at.column); };
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](const Entry& a, const Entry& b) { return position(a) < position(b); });
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
+  });
   // An alias brings the same node, and so the same error, several times.
   std::vector<Entry> unique;
+  std::set<std::tuple<int, int, std::string>> seen;
   for (Entry& entry : sorted) {
-    const bool known = std::any_of(unique.rbegin(), unique.rend(), [&](const Entry& other) {
-      return position(other) == position(entry) && other.message == entry.message;
-    });
-    if (!known) unique.push_back(std::move(entry));
+    if (seen.emplace(entry.at.line, entry.at.column, entry.message).second) {
+      unique.push_back(std::move(entry));
+    }
   }
 
   const std::string file = base::Visible(file_);
@@ -50,6 +51,18 @@ base::Error Errors::ToError() const {
 std::string Quoted(std::string_view text) {
   constexpr std::size_t kShown = 80;
   return "\"" + base::Visible(base::Shorten(text, kShown)) + "\"";
+}
+
+std::string DidYouMean(std::string_view word, const std::vector<std::string>& candidates) {
+  // Edit distances of long or many names would take a hostile plan minutes.
+  constexpr std::size_t kLongest = 128;
+  constexpr std::size_t kMost = 256;
+  if (word.size() > kLongest || candidates.size() > kMost) return "";
+  std::vector<std::string> near;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() <= kLongest) near.push_back(candidate);
+  }
+  return base::DidYouMean(word, near);
 }
 
 }  // namespace upgrade_gate::plan

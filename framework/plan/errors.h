@@ -35,5 +35,7 @@ class Errors {
 
 // The text of a file in quotes, made visible and cut to a readable length.
 std::string Quoted(std::string_view text);
+// base::DidYouMean, made safe for names that the file chooses.
+std::string DidYouMean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace upgrade_gate::plan

@@ -7,8 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "framework/base/text.h"
-
 namespace upgrade_gate::plan {
 namespace {
 
@@ -64,7 +62,7 @@ void CheckStep(const Plan& plan, std::size_t index, const Incomplete& incomplete
   const std::vector<std::string> arms = ArmNames(plan);
   if (!incomplete.arm_names && !step.arm.empty() && !Contains(arms, step.arm)) {
     errors.Add(PlaceOf(plan, path + ".arm", step.location),
-               fmt::format("unknown arm {}{}", Quoted(step.arm), base::DidYouMean(step.arm, arms)));
+               fmt::format("unknown arm {}{}", Quoted(step.arm), DidYouMean(step.arm, arms)));
   }
   const std::vector<std::string> cases = CaseNames(plan);
   std::set<std::string> seen;
@@ -72,7 +70,7 @@ void CheckStep(const Plan& plan, std::size_t index, const Incomplete& incomplete
     const std::string& name = step.cases[i];
     const Location at = PlaceOf(plan, fmt::format("{}.cases[{}]", path, i), step.location);
     if (!incomplete.case_names && !Contains(cases, name)) {
-      errors.Add(at, fmt::format("unknown case {}{}", Quoted(name), base::DidYouMean(name, cases)));
+      errors.Add(at, fmt::format("unknown case {}{}", Quoted(name), DidYouMean(name, cases)));
     } else if (!seen.insert(name).second) {
       errors.Add(at, fmt::format("the case {} stands twice in this step", Quoted(name)));
     }

@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "framework/base/text.h"
 #include "framework/plan/resolve.h"
 
 namespace upgrade_gate::plan {
@@ -63,7 +62,7 @@ class Merger {
       if (a.name != overlay.name) names.push_back(a.name);
     }
     errors_.Add(Place(index, "like"), fmt::format("unknown arm {}{}", Quoted(*overlay.like),
-                                                  base::DidYouMean(*overlay.like, names)));
+                                                  DidYouMean(*overlay.like, names)));
     broken_ = true;
     return std::nullopt;
   }
@@ -187,9 +186,9 @@ class Merger {
   }
 
   void NotThere(Location at, const std::string& option, const Arm& arm) {
-    AddUnlessIncomplete(
-        at, fmt::format("{} is not in the command of the arm {}{}", Quoted(option),
-                        Quoted(arm.name), base::DidYouMean(option, OptionsOf(arm.command))));
+    AddUnlessIncomplete(at,
+                        fmt::format("{} is not in the command of the arm {}{}", Quoted(option),
+                                    Quoted(arm.name), DidYouMean(option, OptionsOf(arm.command))));
   }
 
   void AddUnlessIncomplete(Location at, std::string message) {

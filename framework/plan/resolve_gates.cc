@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "framework/base/text.h"
 #include "framework/plan/resolve.h"
 
 namespace upgrade_gate::plan {
@@ -89,8 +88,8 @@ class GateResolver {
     if (resolved_.FindArm(rule->arm) != nullptr || incomplete_.arm_names) return;
     std::vector<std::string> names;
     for (const Arm& arm : resolved_.arms) names.push_back(arm.name);
-    errors_.Add(Place("arm", gate), fmt::format("unknown arm {}{}", Quoted(rule->arm),
-                                                base::DidYouMean(rule->arm, names)));
+    errors_.Add(Place("arm", gate),
+                fmt::format("unknown arm {}{}", Quoted(rule->arm), DidYouMean(rule->arm, names)));
   }
 
   // False if the cases of the gate cannot be told.
@@ -105,8 +104,8 @@ class GateResolver {
       if (!name.empty()) names.push_back(name);
     }
     const std::string wanted = Selected(gate.selection);
-    errors_.Add(Place(key, gate), fmt::format("unknown {} {}{}", key, Quoted(wanted),
-                                              base::DidYouMean(wanted, names)));
+    errors_.Add(Place(key, gate),
+                fmt::format("unknown {} {}{}", key, Quoted(wanted), DidYouMean(wanted, names)));
     return false;
   }
 

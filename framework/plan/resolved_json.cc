@@ -231,7 +231,8 @@ std::string Difference(const std::string& path, const Json* here, const Json* th
     left = base::WriteJsonLine(*here);
     right = base::WriteJsonLine(*there);
   }
-  return base::Visible(path) + ": " + left + " here, " + right + " there";
+  return base::Visible(path.empty() ? "the workload" : path) + ": " + left + " here, " + right +
+         " there";
 }
 
 }  // namespace

@@ -9,12 +9,14 @@ namespace {
 
 class BodySink final : public load::TransferSink {
  public:
+  explicit BodySink(load::Transport& transport) : transport_(transport) {}
   void OnHead(load::TransferId, const load::ResponseHead& head, base::Instant) override {
     status = head.status;
   }
-  void OnBody(load::TransferId, std::string_view bytes, base::Instant) override {
-    over_cap = over_cap || body.size() + bytes.size() > kFetchBodyCap;
-    if (!over_cap) body.append(bytes);
+  void OnBody(load::TransferId id, std::string_view bytes, base::Instant) override {
+    over_cap = body.size() + bytes.size() > kFetchBodyCap;
+    if (over_cap) return transport_.Cancel(id);  // at once: Poll takes all that is there
+    body.append(bytes);
   }
   void OnEnd(load::TransferId, const load::TransferEnd& ended, base::Instant) override {
     end = ended;
@@ -24,26 +26,27 @@ class BodySink final : public load::TransferSink {
   std::string body;
   bool over_cap = false;
   std::optional<load::TransferEnd> end;
+
+ private:
+  load::Transport& transport_;
 };
 
 }  // namespace
 
 base::Result<Fetched> Fetch(load::Transport& transport, base::Clock& clock, const std::string& url,
                             base::Instant until, const std::function<bool()>& give_up) {
-  BodySink sink;
+  BodySink sink(transport);
   load::HttpRequest request;
   request.method = "GET";
   request.url = url;
   UG_ASSIGN(const load::TransferId id, transport.Start(request, sink));
   Fetched fetched;
-  while (!sink.end) {
+  while (!sink.end && !sink.over_cap) {
     const base::Instant now = clock.now();
     if (give_up()) {
       fetched.problem = "given up";
     } else if (now >= until) {
       fetched.problem = "no whole response in time";
-    } else if (sink.over_cap) {
-      fetched.problem = fmt::format("a body over {} bytes", kFetchBodyCap);
     }
     if (!fetched.problem.empty()) {
       transport.Cancel(id);
@@ -54,12 +57,13 @@ base::Result<Fetched> Fetch(load::Transport& transport, base::Clock& clock, cons
       return tl::unexpected(std::move(polled).error());
     }
   }
-  if (sink.end->kind == load::TransferEnd::Kind::kComplete && !sink.over_cap) {
+  if (sink.over_cap) {
+    fetched.problem = fmt::format("a body over {} bytes", kFetchBodyCap);
+  } else if (sink.end->kind == load::TransferEnd::Kind::kComplete) {
     fetched.status = sink.status;
     fetched.body = std::move(sink.body);
   } else {
-    fetched.problem =
-        sink.over_cap ? fmt::format("a body over {} bytes", kFetchBodyCap) : sink.end->detail;
+    fetched.problem = sink.end->detail;
   }
   return fetched;
 }

@@ -45,6 +45,14 @@ std::string Body(const std::vector<std::string>& lines) {
                        true);
 }
 
+std::string OneLine(const std::vector<std::string>& lines) {
+  std::string out = fmt::format("{}", fmt::join(lines, " | "));
+  for (std::size_t at = out.find('\n'); at != std::string::npos; at = out.find('\n', at)) {
+    out.replace(at, 1, " | ");
+  }
+  return out;
+}
+
 // Shortest form that reads back as the same number, in no locale; numbers never
 // reach tinyxml2, which prints them through the locale.
 std::string Number(double value) {
@@ -123,7 +131,7 @@ class Writer {
                                                                                       : "skipped");
       if (test.outcome != Outcome::kSkipped) Set(result, "type", test.type);
       // Some readers show only the message, some only the text.
-      Set(result, "message", fmt::format("{}", fmt::join(test.story, " | ")));
+      Set(result, "message", OneLine(test.story));
       result->SetText(Body(test.story).c_str());
     }
     if (!test.output.empty()) {

@@ -45,9 +45,10 @@ std::string RenderExplanation(const gates::GateResult& gate, const TextOptions& 
   page.Wrapped({{Style::kPlain, "  "}}, gate.message, 2);
   page.Blank();
   page.Heading("Numbers");
-  page.Line(fmt::format("  estimate {}, interval {}, threshold {}, {} rounds in {} boots an arm",
-                        ShowOptional(gate.estimate), ShowInterval(gate.interval),
-                        ShowOptional(gate.margin), gate.rounds, gate.boots));
+  page.Line(fmt::format(
+      "  estimate {}, interval {}, threshold {}; of the arm with fewer: rounds {}, boots {}",
+      ShowOptional(gate.estimate), ShowInterval(gate.interval), ShowOptional(gate.margin),
+      gate.rounds, gate.boots));
   if (!gate.cases.empty()) {
     const std::string unit = UnitOf(gate.kind);
     Table table({"case", "verdict", "baseline" + unit, "candidate" + unit, "estimate", "interval",

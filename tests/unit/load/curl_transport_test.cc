@@ -431,6 +431,27 @@ TEST_F(CurlTransportTest, MayBeDestroyedWithTransfersInFlight) {
   EXPECT_TRUE(got.ends.empty());
 }
 
+// A sender faster than its reader keeps libcurl reading; only the sink can end that.
+TEST_F(CurlTransportTest, AFloodIsCutOffAtTheCap) {
+  LoopbackServer server([](Connection& connection) {
+    connection.ReadRequest();
+    connection.Send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
+    const std::string flood = std::string(100'000, ':') + '\n';
+    while (connection.Send(flood)) {
+    }
+  });
+  ClosedLoop load;
+  load.url = server.url() + "/v1/completions";
+  load.caps.body_bytes = 8 << 20;
+  const auto result =
+      RunClosedLoop(*transport_, clock_, load, {PrepareCompletion("m", {}, {1, 2}, 4)}, {});
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->requests.size(), 1u);
+  ASSERT_FALSE(result->requests[0].accepted());
+  EXPECT_EQ(result->requests[0].failure->kind, evidence::FailureKind::kOverCap);
+  EXPECT_THAT(result->requests[0].failure->detail, HasSubstr("a body over 8388608 bytes"));
+}
+
 TEST_F(CurlTransportTest, CarriesAClosedLoopOverPooledConnections) {
   LoopbackServer server([](Connection& connection) {
     while (connection.ReadRequest()) {

@@ -268,7 +268,7 @@ TEST(CrossMessage, AllErrorsComeAtOnceByPosition) {
   EXPECT_EQ(ErrorsOf(plan),
             "gate.yaml:1:1: the plan has no \"name\"\n"
             "gate.yaml:2:1: unknown key \"nam\" (did you mean \"name\"?)\n"
-            "gate.yaml:15:85: 1 requests can never reach the concurrency 2: write at least 2\n"
+            "gate.yaml:15:84: 1 requests can never reach the concurrency 2: write at least 2\n"
             "gate.yaml:18:24: unknown case \"shrot\" (did you mean \"short\"?)");
 }
 

@@ -245,7 +245,8 @@ TEST(FirstDifference, SurvivesBrokenAndHostileJson) {
   EXPECT_EQ(FirstDifference(here, "{}"), "the stored plan cannot be read: \"workload\" is missing");
   EXPECT_THAT(FirstDifference("x", "{}"),
               testing::StartsWith("the workload of this plan cannot be read: "));
-  EXPECT_EQ(FirstDifference(here, R"({"workload":null})"), "this plan: present here, null there");
+  EXPECT_EQ(FirstDifference(here, R"({"workload":null})"),
+            "the workload: present here, null there");
   EXPECT_EQ(FirstDifference(R"({"a":1})", R"({"workload":{"a":"\u001b[2J"}})"),
             R"(a: 1 here, "\u001b[2J" there)");
 }

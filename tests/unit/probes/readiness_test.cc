@@ -129,6 +129,7 @@ TEST_F(ReadinessTest, ServersWithoutAVersionAreReadyToo) {
 
 TEST_F(ReadinessTest, TimesOutExactlyAndSaysHowFarItCame) {
   spec_.timeout = 45min;
+  spec_.retry_every = 10s;
   generation = [] { return Answer(503, "loading"); };
   EXPECT_EQ(Error(),
             "server not ready after 45min: /health answered 200; /v1/models lists \"other\" and "
@@ -285,7 +286,7 @@ TEST_F(ReadinessTest, AnAnswerOfAnotherProcessIsNotReady) {
 TEST_F(ReadinessTest, BeatsTheHeart) {
   spec_.timeout = 2min;
   health = Refused;
-  Wait();
+  EXPECT_FALSE(Wait());
   ASSERT_EQ(heartbeats_.size(), 3u);
   EXPECT_THAT(heartbeats_[0], StartsWith("waiting for the server, 30"));
   EXPECT_THAT(heartbeats_[0], HasSubstr(" of 2min: /health: Connection refused"));

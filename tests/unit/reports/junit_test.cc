@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <tinyxml2.h>
 
+#include <limits>
 #include <locale>
 #include <map>
 
@@ -188,8 +189,8 @@ TEST(Junit, NumbersThatAreNotFiniteAreLeftOut) {
   judgement.gates[0].estimate = std::numeric_limits<double>::quiet_NaN();
   judgement.gates[0].interval = {0.5, std::numeric_limits<double>::infinity()};
   const std::string xml = Render(judgement);
-  EXPECT_THAT(xml, testing::Not(HasSubstr("nan")));
-  EXPECT_THAT(xml, testing::Not(HasSubstr("inf\"")));
+  EXPECT_THAT(xml, testing::Not(HasSubstr("\"nan")));
+  EXPECT_THAT(xml, testing::Not(HasSubstr("\"inf\"")));
 }
 
 TEST(Junit, LineOfTheGateInThePlanIsGiven) {

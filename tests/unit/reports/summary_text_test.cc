@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "framework/base/text.h"
@@ -155,7 +156,7 @@ TEST(SummaryText, TextFromOutsideCannotActOnATerminalOrACiSystem) {
   EXPECT_EQ(base::Visible(out, true), out);
   for (const std::string& line : LinesOf(out)) {
     const std::size_t start = line.find_first_not_of(" \t");
-    if (start != std::string::npos) EXPECT_NE(line.substr(start, 2), "::") << line;
+    EXPECT_FALSE(start != std::string::npos && line.substr(start, 2) == "::") << line;
     EXPECT_THAT(line, Not(HasSubstr("##vso[")));
     EXPECT_THAT(line, Not(HasSubstr("##[")));
     EXPECT_THAT(line, Not(HasSubstr("##teamcity[")));

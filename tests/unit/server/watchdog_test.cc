@@ -100,6 +100,7 @@ TEST(WatchdogTest, ADeadWatchdogIsAnErrorAndNotASignal) {
   const TestProcess server({kStubborn});
   auto watchdog = MustStart(UniqueRun("dead"));
   ASSERT_TRUE(watchdog);
+  signal(SIGPIPE, SIG_DFL);  // whatever this test was started with
   kill(watchdog->pid(), SIGKILL);
   ASSERT_TRUE(Eventually([&] { return !IsAlive(watchdog->pid()); }));
   const base::Status guarded = watchdog->Guard(server.pid());

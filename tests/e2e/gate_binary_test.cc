@@ -1,0 +1,337 @@
+// The real gate binary as a process: exit codes, output and fragments, and every
+// way known in which such a binary goes green without a verdict.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "framework/base/file.h"
+#include "framework/base/text.h"
+#include "framework/evidence/seal.h"
+#include "framework/evidence/store.h"
+#include "framework/gates/judge.h"
+#include "framework/plan/plan_file.h"
+
+namespace upgrade_gate {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kPlan = R"(version: 1
+name: gate-binary
+model: {served_name: tiny}
+server:
+  launcher: process
+  command: [--port, $PORT]
+arms:
+  baseline:
+    executable: {path: old, sha256: "1111111111111111111111111111111111111111111111111111111111111111"}
+  candidate:
+    executable: {path: new, sha256: "2222222222222222222222222222222222222222222222222222222222222222"}
+boot_noise: {value: 0%, reason: simulated}
+workload:
+  prompts: {kind: synthetic-tokens, seed: 7}
+  rounds: 3
+  cases:
+    - {name: short, input_tokens: 64, output_tokens: 16, concurrency: 1, requests: 100}
+gates:
+  - failures: {name: within, arm: candidate, kind: any, max_rate: 50%}
+  - failures: {name: over, arm: candidate, kind: any, max_rate: 1%}
+  - failures: {name: open, arm: candidate, kind: any, max_rate: 10%}
+  - failures: {name: hint-over, arm: candidate, kind: any, max_rate: 1%, severity: advisory}
+  - failures: {name: hint-open, arm: candidate, kind: any, max_rate: 10%, severity: advisory}
+  - failures: {name: DISABLED_within, arm: candidate, kind: any, max_rate: 50%}
+)";
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+class GateBinary : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("gate binary " + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    ASSERT_TRUE(base::CreateDirectories(run()));
+    ASSERT_TRUE(base::WriteFile(plan(), kPlan));
+    MakeEvidence();
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path run() const { return folder_ / "run"; }
+  fs::path plan() const { return folder_ / "gate.yaml"; }
+  fs::path fragment(const std::string& id) const { return run() / "fragments" / (id + ".json"); }
+
+  // Sealed evidence of the plan: 10 of 100 requests of each of the candidate's
+  // three rounds had no text, none of the baseline's.
+  void MakeEvidence() {
+    const auto loaded = plan::LoadPlan(plan());
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    const evidence::Layout layout(run());
+    evidence::CaptureRecord capture;
+    capture.plan_name = loaded->plan.name;
+    capture.workload = plan::WorkloadDigest(loaded->plan);
+    capture.key = std::string(64, 'a');
+    capture.client_sha256 = std::string(64, 'c');
+    capture.host = "here";
+    capture.started_at = capture.sealed_at = "2026-10-27T01:45:00.000Z";
+    capture.complete = true;
+    std::vector<evidence::BootRecord> boots;
+    std::vector<evidence::RoundRecord> rounds;
+    for (int number = 1; number <= 2; ++number) {
+      evidence::BootRecord boot;
+      boot.number = boot.step = number;
+      boot.arm = number == 1 ? "baseline" : "candidate";
+      boot.host = "here";
+      boot.client_sha256 = capture.client_sha256;
+      boots.push_back(boot);
+      for (int round = 1; round <= 3; ++round) rounds.push_back(Round(boot, round));
+    }
+    const auto summary = evidence::Summarize(capture, boots, rounds, {"short"});
+    ASSERT_TRUE(summary) << summary.error().message;
+    ASSERT_TRUE(base::CreateDirectories(layout.evidence()));
+    ASSERT_TRUE(base::WriteFile(layout.plan(), kPlan));
+    ASSERT_TRUE(base::WriteFile(layout.resolved_plan(), plan::WriteResolved(loaded->plan)));
+    ASSERT_TRUE(base::WriteFile(layout.summary(), evidence::WriteSummary(*summary)));
+    const auto sealed = evidence::Seal(layout.evidence());
+    ASSERT_TRUE(sealed) << sealed.error().message;
+    digest_ = *sealed;
+  }
+
+  static evidence::RoundRecord Round(const evidence::BootRecord& boot, int number) {
+    evidence::RoundRecord round;
+    round.case_name = "short";
+    round.arm = boot.arm;
+    round.boot = round.step = boot.number;
+    round.round = number;
+    round.planned = 100;
+    round.concurrency = 1;
+    round.duration = std::chrono::seconds(10);
+    for (int index = 0; index < round.planned; ++index) {
+      evidence::RequestRecord request;
+      request.index = index;
+      request.body_sha256 = request.prompt_sha256 = std::string(64, 'b');
+      request.input_tokens = 64;
+      request.output_tokens = 16;
+      request.times.scheduled = request.times.sent = std::chrono::milliseconds(100 * index);
+      request.times.first_text = *request.times.sent + std::chrono::milliseconds(10);
+      request.times.last_token = *request.times.sent + std::chrono::milliseconds(40);
+      request.http_status = 200;
+      request.usage = {64, 16};
+      if (boot.arm == "candidate" && index % 10 == 0) {
+        request.failure = {evidence::FailureKind::kEmptyOutput, "no text"};
+      }
+      round.requests.push_back(request);
+    }
+    return round;
+  }
+
+  // `before`: variables for the process, as `NAME=value`.
+  Outcome Run(const std::string& arguments, const std::string& before = "",
+              const char* binary = UPGRADE_GATE_BINARY) {
+    const fs::path out = folder_ / "out", err = folder_ / "err";
+    const std::string command = "env " + before + " " + base::ShellWord(binary) + " " + arguments +
+                                " >" + base::ShellWord(out.string()) + " 2>" +
+                                base::ShellWord(err.string());
+    const int status = std::system(command.c_str());
+    Outcome outcome;
+    if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+    outcome.out = base::ReadFile(out, 1 << 20).value_or("");
+    outcome.err = base::ReadFile(err, 1 << 20).value_or("");
+    EXPECT_THAT(outcome.out + outcome.err, Not(HasSubstr("[  SKIPPED ]"))) << command;
+    return outcome;
+  }
+
+  std::string Of(const std::string& gate) const {
+    return "--plan " + base::ShellWord(plan().string()) + " --run " +
+           base::ShellWord(run().string()) + " --gate=" + base::ShellWord(gate);
+  }
+
+  Outcome Judge(const std::string& gate, const std::string& before = "") {
+    return Run(Of(gate), before);
+  }
+
+  void PutStaleFragment(const std::string& id) {
+    ASSERT_TRUE(base::CreateDirectories(fragment(id).parent_path()));
+    ASSERT_TRUE(base::WriteFile(fragment(id), "yesterday's pass"));
+  }
+
+  fs::path folder_;
+  base::Sha256Hex digest_;
+};
+
+TEST_F(GateBinary, ListsTheIdsAndNothingElse) {
+  const Outcome outcome = Run("--plan " + base::ShellWord(plan().string()) + " --list");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "within\nover\nopen\nhint-over\nhint-open\nDISABLED_within\n");
+}
+
+TEST_F(GateBinary, PassIsZeroWithOneLineAndAFragment) {
+  const Outcome outcome = Judge("within");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::StartsWith("PASS within: "));
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+  const auto fragment_bytes = base::ReadFile(fragment("within"), 1 << 20);
+  ASSERT_TRUE(fragment_bytes) << fragment_bytes.error().message;
+  const auto read = gates::ReadFragment(*fragment_bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->id, "within");
+  EXPECT_EQ(read->verdict, gates::Verdict::kPass);
+  EXPECT_EQ(read->evidence, digest_);
+}
+
+TEST_F(GateBinary, FailIsTenAndInconclusiveEleven) {
+  const Outcome fail = Judge("over");
+  EXPECT_EQ(fail.code, 10) << fail.err;
+  EXPECT_THAT(fail.out, testing::StartsWith("FAIL over: "));
+  EXPECT_THAT(fail.out, HasSubstr("next: upgrade-gate explain"));
+  const Outcome open = Judge("open");
+  EXPECT_EQ(open.code, 11) << open.err;
+  EXPECT_THAT(open.out, testing::StartsWith("INCONCLUSIVE open: "));
+}
+
+TEST_F(GateBinary, AdvisoryGateSaysSoAndEndsWithZero) {
+  const Outcome fail = Judge("hint-over");
+  EXPECT_EQ(fail.code, 0) << fail.err;
+  EXPECT_THAT(fail.out, testing::StartsWith("ADVISORY FAIL hint-over: "));
+  const Outcome open = Judge("hint-open");
+  EXPECT_EQ(open.code, 0) << open.err;
+  EXPECT_THAT(open.out, testing::StartsWith("ADVISORY INCONCLUSIVE hint-open: "));
+}
+
+TEST_F(GateBinary, OtherArgumentsAreRefused) {
+  for (const char* arguments :
+       {"--gtest_filter=-*", "--gtest_list_tests", "--gtest_repeat=0", "--help", "within", ""}) {
+    EXPECT_EQ(Run(Of("within") + " " + arguments).code, *arguments == '\0' ? 0 : 12) << arguments;
+  }
+  EXPECT_EQ(Run("").code, 12);
+  EXPECT_EQ(Run("--list").code, 12);
+  EXPECT_EQ(Run(Of("within") + " --gate=over").code, 12);
+  EXPECT_EQ(Run(Of("within") + " --list").code, 12);
+  EXPECT_EQ(Run("--plan " + base::ShellWord(plan().string()) + " --gate=within").code, 12);
+  EXPECT_EQ(Run("--plan= --list").code, 12);
+}
+
+TEST_F(GateBinary, IdIsAnExactStringAndNotAPattern) {
+  for (const char* id : {"*", "with*", "within:over", "-over", "Within", "within ", "../within"}) {
+    const Outcome outcome = Judge(id);
+    EXPECT_EQ(outcome.code, 15) << id;
+    EXPECT_THAT(outcome.err, HasSubstr("no gate has the id")) << id;
+  }
+  EXPECT_THAT(Judge("withn").err, HasSubstr("did you mean \"within\"?"));
+}
+
+TEST_F(GateBinary, EnvironmentOfGoogleTestCannotDeselectTheGate) {
+  for (const char* before : {"GTEST_FILTER=-*", "TESTBRIDGE_TEST_ONLY=nothing",
+                             "GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=1", "GTEST_REPEAT=0",
+                             "GTEST_ALSO_RUN_DISABLED_TESTS=0", "GTEST_SHUFFLE=1"}) {
+    const Outcome outcome = Judge("over", before);
+    EXPECT_EQ(outcome.code, 10) << before << outcome.err;
+    EXPECT_TRUE(fs::exists(fragment("over"))) << before;
+  }
+}
+
+TEST_F(GateBinary, DisabledPrefixDoesNotDisableAGate) {
+  EXPECT_EQ(Judge("DISABLED_within").code, 0);
+  EXPECT_TRUE(fs::exists(fragment("DISABLED_within")));
+}
+
+TEST_F(GateBinary, MissingEvidenceIsBrokenEvidenceEvenForAdvisoryGates) {
+  fs::remove_all(run() / "evidence");
+  PutStaleFragment("within");
+  const Outcome outcome = Judge("within");
+  EXPECT_EQ(outcome.code, 14) << outcome.err;
+  EXPECT_FALSE(fs::exists(fragment("within")));
+  EXPECT_EQ(Judge("hint-over").code, 14);
+}
+
+TEST_F(GateBinary, ChangedEvidenceIsRefused) {
+  const fs::path summary = evidence::Layout(run()).summary();
+  auto bytes = base::ReadFile(summary, 1 << 20).value_or("");
+  const std::size_t at = bytes.find("\"empty_output\": 30");
+  ASSERT_NE(at, std::string::npos) << "the summary counts 30 failures of the candidate";
+  bytes.replace(at, 18, "\"empty_output\": 00");
+  ASSERT_TRUE(base::WriteFile(summary, bytes));
+  PutStaleFragment("over");
+  const Outcome outcome = Judge("over");
+  EXPECT_EQ(outcome.code, 14) << outcome.out;
+  EXPECT_THAT(outcome.err, HasSubstr("summary.json"));
+  EXPECT_FALSE(fs::exists(fragment("over")));
+}
+
+TEST_F(GateBinary, ExtraFileInTheEvidenceIsRefused) {
+  ASSERT_TRUE(base::WriteFile(run() / "evidence" / "more.json", "{}"));
+  EXPECT_EQ(Judge("within").code, 14);
+}
+
+TEST_F(GateBinary, EvidenceOfAnotherCandidateIsNotThisOnes) {
+  std::string changed = kPlan;
+  changed.replace(changed.find("2222"), 4, "3333");
+  ASSERT_TRUE(base::WriteFile(plan(), changed));
+  PutStaleFragment("within");
+  const Outcome outcome = Judge("within");
+  EXPECT_EQ(outcome.code, 14) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("another workload"));
+  EXPECT_FALSE(fs::exists(fragment("within")));
+}
+
+TEST_F(GateBinary, OtherThresholdsMayJudgeTheSameEvidence) {
+  std::string changed = kPlan;
+  changed.replace(changed.find("max_rate: 50%"), 13, "max_rate: 1%");
+  ASSERT_TRUE(base::WriteFile(plan(), changed));
+  EXPECT_EQ(Judge("within").code, 10);
+}
+
+TEST_F(GateBinary, BrokenPlanIsAUsageErrorWithItsPlace) {
+  std::string changed = kPlan;
+  changed.replace(changed.find("max_rate: 50%"), 8, "max_rat3");
+  ASSERT_TRUE(base::WriteFile(plan(), changed));
+  PutStaleFragment("within");
+  const Outcome outcome = Judge("within");
+  EXPECT_EQ(outcome.code, 12) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("gate.yaml:19:"));
+  EXPECT_FALSE(fs::exists(fragment("within")));
+  EXPECT_EQ(Run("--plan " + base::ShellWord(plan().string()) + " --list").code, 12);
+}
+
+TEST_F(GateBinary, FragmentThatCannotBeWrittenIsNoPass) {
+  ASSERT_TRUE(base::WriteFile(run() / "fragments", "a file in the way"));
+  EXPECT_EQ(Judge("within").code, 13);
+}
+
+TEST_F(GateBinary, OutputThatCannotBeWrittenIsNoPass) {
+  EXPECT_EQ(WEXITSTATUS(std::system(
+                (base::ShellWord(UPGRADE_GATE_BINARY) + " " + Of("within") + " >/dev/full 2>&1")
+                    .c_str())),
+            13);
+}
+
+struct Misuse {
+  const char* what;
+  int code;
+};
+
+TEST_F(GateBinary, MisusedBinaryIsNeverGreen) {
+  for (const auto& [what, code] :
+       {Misuse{"exit", 15}, Misuse{"quick-exit", 15}, Misuse{"skip", 15}, Misuse{"fail", 15},
+        Misuse{"soft-fail", 13}, Misuse{"extra-test", 15}}) {
+    for (const char* gate : {"within", "hint-over"}) {
+      const Outcome outcome = Run(Of(gate), std::string("UPGRADE_GATE_TEST_MISUSE=") + what,
+                                  UPGRADE_GATE_MISUSED_BINARY);
+      EXPECT_EQ(outcome.code, code) << what << " " << gate << "\n" << outcome.out << outcome.err;
+      EXPECT_FALSE(fs::exists(fragment(gate))) << what;
+      EXPECT_NE(outcome.err, "") << what;
+    }
+  }
+  EXPECT_EQ(Run(Of("within"), "", UPGRADE_GATE_MISUSED_BINARY).code, 0)
+      << "without misuse it passes";
+}
+
+}  // namespace
+}  // namespace upgrade_gate
