@@ -67,7 +67,7 @@ gates:
 
 GATES = """\
   - throughput: {case: long-c4, max_loss: 60%}
-  - failures: {arm: candidate, max_rate: 20%}
+  - failures: {kind: any, arm: candidate, max_rate: 20%}
   - provenance: {}
 """
 
