@@ -103,7 +103,7 @@ function(_upgrade_gate_add_tests)
   # Also with a broken plan: yesterday's report must not stay.
   if(EXISTS "${ug_command}")
     set(test "${ug_name}.report")
-    add_test("${test}" "${ug_command}" report "${ug_run}" --plan "${ug_plan}" --fragments)
+    add_test("${test}" "${ug_command}" report "${ug_run}" --plan "${ug_plan}" --fragments ${age})
     set_tests_properties("${test}" PROPERTIES LABELS "${labels}" TIMEOUT ${_upgrade_gate_short}
                          FIXTURES_CLEANUP "${fixtures}")
   endif()

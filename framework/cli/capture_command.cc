@@ -13,9 +13,9 @@
 #include "framework/base/file.h"
 #include "framework/capture/capture.h"
 #include "framework/cli/commands.h"
+#include "framework/cli/failing_report.h"
 #include "framework/load/curl_transport.h"
 #include "framework/server/watchdog.h"
-#include "reports/junit/junit.h"
 
 namespace upgrade_gate::cli {
 namespace {
@@ -51,20 +51,6 @@ Result<capture::Client> Self() {
   return capture::Client{UPGRADE_GATE_VERSION, std::move(digest), HostIdentity()};
 }
 
-// A report that says "not finished" stands there until a better one replaces it.
-base::Status WriteFailingReport(const plan::LoadedPlan& plan, const evidence::Layout& layout,
-                                const capture::Client& client, base::Clock& clock,
-                                const std::string& message) {
-  junit::JunitOptions options;
-  options.suite_name = plan.plan.name;
-  options.plan_file = plan.file;
-  options.timestamp = base::FormatUtc(clock.wall());
-  options.hostname = client.host;
-  UG_TRY(base::CreateDirectories(layout.report()));
-  return base::WriteFileAtomically(layout.report() / "junit.xml",
-                                   junit::RenderBroken(message, options));
-}
-
 }  // namespace
 
 Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at) {
@@ -78,8 +64,16 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   base::SystemClock clock;
   UG_ASSIGN(const capture::Client client, Self());
   const evidence::Layout layout(std::filesystem::absolute(options.run));
-  UG_TRY(WriteFailingReport(plan, layout, client, clock,
-                            "the capture has started and has not finished"));
+  const auto fail_report = [&](base::ErrorKind kind, const std::string& message) {
+    return WriteFailingReport(layout,
+                              {.suite_name = plan.plan.name,
+                               .plan_file = plan.file,
+                               .timestamp = base::FormatUtc(clock.wall()),
+                               .hostname = client.host},
+                              base::Error{kind, message});
+  };
+  // Stands there until a better one replaces it.
+  UG_TRY(fail_report(base::ErrorKind::kInfrastructure, "the capture has started and has not finished"));
   CatchSignals();
 
   // A plain name of at most 64 bytes: it marks processes and stands in an argv.
@@ -108,8 +102,12 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
       .at = at,
   };
   const auto result = capture::Capture(plan, layout, environment);
+  // Results of gates belong to the evidence that was there before.
+  if (!result || result->outcome != capture::Outcome::kReused) {
+    UG_TRY(base::RemoveAll(layout.fragments()));
+  }
   if (!result) {
-    UG_TRY(WriteFailingReport(plan, layout, client, clock, result.error().message));
+    UG_TRY(fail_report(result.error().kind, result.error().message));
     return tl::unexpected(result.error());
   }
   fmt::print("evidence: {}\nsha256:{}\n", layout.evidence().string(), result->evidence);
@@ -118,7 +116,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   std::string message = "the run is not what the plan says:";
   for (const std::string& incident : result->incidents) message += "\n  " + incident;
   message += "\nthe evidence is sealed and can be judged; the same command measures anew";
-  UG_TRY(WriteFailingReport(plan, layout, client, clock, message));
+  UG_TRY(fail_report(base::ErrorKind::kInfrastructure, message));
   return base::InfrastructureError(message);
 }
 

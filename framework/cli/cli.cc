@@ -90,6 +90,8 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
   report->add_option("--plan", report_options.plan, "Report by this plan's gates");
   report->add_flag("--fragments", report_options.fragments,
                    "Require the result that each gate's own test leaves");
+  report->add_option("--max-age", report_options.max_age,
+                     "The evidence must not have been sealed longer ago: 36h, 90min");
 
   WatchdogOptions watchdog_options;
   CLI::App* watchdog = add(app, "watchdog", "Ends what a dead run left; started by capture itself",

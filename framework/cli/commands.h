@@ -55,6 +55,7 @@ struct ReportOptions {
   std::filesystem::path run;
   std::optional<std::filesystem::path> plan;
   bool fragments = false;  // every gate's own test must have left its result
+  std::optional<std::string> max_age;
 };
 base::Result<base::ExitCode> WriteReport(const ReportOptions& options);
 

@@ -8,6 +8,8 @@
 #include "framework/base/file.h"
 #include "framework/base/text.h"
 #include "framework/cli/commands.h"
+#include "framework/cli/evidence_age.h"
+#include "framework/cli/failing_report.h"
 #include "framework/cli/judged_run.h"
 #include "framework/gates/judge.h"
 #include "reports/junit/junit.h"
@@ -64,15 +66,13 @@ FragmentCheck CheckFragments(const JudgedRun& run) {
   return check;
 }
 
-// Even a run that cannot be judged leaves a report, and it fails.
-base::Status WriteBrokenReport(const ReportOptions& options, const std::string& message) {
+// Even a run that cannot be judged leaves a report, and nothing of an earlier one.
+base::Status WriteBrokenReport(const ReportOptions& options, const base::Error& why) {
   const evidence::Layout layout(options.run);
   junit::JunitOptions junit_options;
   junit_options.suite_name = "upgrade-gate";
   if (options.plan) junit_options.plan_file = options.plan->string();
-  UG_TRY(base::CreateDirectories(layout.report()));
-  return base::WriteFileAtomically(layout.report() / "junit.xml",
-                                   junit::RenderBroken(message, junit_options));
+  return WriteFailingReport(layout, junit_options, why);
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ Result<ExitCode> JudgeRun(const JudgeOptions& options) {
     fmt::print("{}", text::RenderSummary(run.plan.plan, run.evidence.summary, run.judgement,
                                          OptionsOf(run, TerminalColor())));
   }
-  return ExitCodeOf(run.judgement.decision);
+  return gates::ExitCodeOf(run.judgement.decision);
 }
 
 Result<ExitCode> ExplainGate(const ExplainOptions& options) {
@@ -107,7 +107,7 @@ Result<ExitCode> ExplainGate(const ExplainOptions& options) {
 Result<ExitCode> WriteReport(const ReportOptions& options) {
   const auto judged = LoadAndJudge(options.run, options.plan);
   if (!judged) {
-    UG_TRY(WriteBrokenReport(options, judged.error().message));
+    UG_TRY(WriteBrokenReport(options, judged.error()));
     return tl::unexpected(judged.error());
   }
   const JudgedRun& run = *judged;
@@ -119,28 +119,38 @@ Result<ExitCode> WriteReport(const ReportOptions& options) {
                                           .plan_file = run.plan.file,
                                           .timestamp = capture.sealed_at,
                                           .hostname = capture.host};
+  // What keeps the decision, whatever it is, from counting.
+  std::optional<base::Error> obstacle;
+  if (!fragments.problems.empty()) {
+    obstacle = base::Error{base::ErrorKind::kNothingRan, "gates without a result of their own:"};
+    for (const std::string& problem : fragments.problems) obstacle->message += "\n  " + problem;
+  } else if (!run.judgement.complete) {
+    obstacle = base::Error{base::ErrorKind::kInfrastructure,
+                           "the run is not what the plan says: " +
+                               base::JoinList(run.judgement.incidents, ",")};
+  } else if (options.max_age) {
+    if (const auto fresh = CheckAge(capture, *options.max_age); !fresh) obstacle = fresh.error();
+  }
   const auto summary = [&](text::Color color) {
-    return text::RenderSummary(run.plan.plan, run.evidence.summary, run.judgement,
-                               OptionsOf(run, color));
+    std::string page = text::RenderSummary(run.plan.plan, run.evidence.summary, run.judgement,
+                                           OptionsOf(run, color));
+    if (obstacle) page += "\nTHE DECISION DOES NOT COUNT: " + base::Visible(obstacle->message, true) + "\n";
+    return page;
   };
   const auto& report = run.layout.report();
   UG_TRY(base::CreateDirectories(report));
   UG_TRY(base::WriteFileAtomically(report / "summary.txt", summary(text::Color::kNever)));
   UG_TRY(base::WriteFileAtomically(
-      report / "junit.xml", junit::RenderJunit(run.plan.plan, run.evidence.summary, run.judgement,
-                                               fragments.missing, junit_options)));
-  UG_TRY(base::WriteFileAtomically(report / "verdict.env", text::RenderVerdictEnv(run.judgement)));
+      report / "junit.xml",
+      obstacle && fragments.missing.empty()
+          ? junit::RenderBroken(obstacle->message, junit_options)
+          : junit::RenderJunit(run.plan.plan, run.evidence.summary, run.judgement, fragments.missing,
+                               junit_options)));
+  UG_TRY(base::WriteFileAtomically(
+      report / "verdict.env", obstacle ? text::RenderBrokenEnv(base::ExitCodeOf(obstacle->kind))
+                                       : text::RenderVerdictEnv(run.judgement)));
   fmt::print("{}", summary(TerminalColor()));
-
-  if (!fragments.problems.empty()) {
-    std::string message = "gates without a result of their own:";
-    for (const std::string& problem : fragments.problems) message += "\n  " + problem;
-    return base::Fail(base::ErrorKind::kNothingRan, message);
-  }
-  if (!run.judgement.complete) {
-    return base::InfrastructureError("the run is not what the plan says: " +
-                                     base::JoinList(run.judgement.incidents, ","));
-  }
+  if (obstacle) return tl::unexpected(*obstacle);
   return ExitCode::kAccept;
 }
 

@@ -25,7 +25,7 @@ base::Result<plan::LoadedPlan> CapturedPlan(const evidence::Layout& layout,
 
 base::Status CheckWorkload(const plan::LoadedPlan& plan, const evidence::SealedEvidence& evidence) {
   if (plan::WorkloadDigest(plan.plan) == evidence.summary.capture.workload) return {};
-  return base::UsageError(fmt::format(
+  return base::EvidenceError(fmt::format(
       "{}: its workload is not the one that was measured: {}; only gates, waivers and expected changes "
       "may differ; capture anew to judge this plan",
       plan.file, plan::FirstDifference(plan::WriteWorkload(plan.plan), evidence.resolved_plan)));
@@ -57,18 +57,6 @@ base::Status WriteJudgementFolder(const JudgedRun& run) {
   static_cast<void>(digest);
   UG_TRY(base::RemoveAll(run.layout.judgement()));
   return base::RenameDirectory(aside, run.layout.judgement());
-}
-
-base::ExitCode ExitCodeOf(gates::Decision decision) {
-  switch (decision) {
-    case gates::Decision::kAccept:
-      return base::ExitCode::kAccept;
-    case gates::Decision::kReject:
-      return base::ExitCode::kReject;
-    case gates::Decision::kInconclusive:
-      break;
-  }
-  return base::ExitCode::kInconclusive;
 }
 
 }  // namespace upgrade_gate::cli

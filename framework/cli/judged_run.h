@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "framework/base/exit_code.h"
 #include "framework/base/result.h"
 #include "framework/evidence/store.h"
 #include "framework/gates/judgement.h"
@@ -26,12 +25,10 @@ struct JudgedRun {
 base::Result<JudgedRun> LoadAndJudge(const std::filesystem::path& run,
                                      const std::optional<std::filesystem::path>& plan);
 
-// kUsage, naming the first difference, unless both are one workload.
+// kEvidence, naming the first difference, unless both are one workload.
 base::Status CheckWorkload(const plan::LoadedPlan& plan, const evidence::SealedEvidence& evidence);
 
 // Writes judgement/ anew: verdict.json, a fragment a gate, and the seal.
 base::Status WriteJudgementFolder(const JudgedRun& run);
-
-base::ExitCode ExitCodeOf(gates::Decision decision);
 
 }  // namespace upgrade_gate::cli

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/digest.h"
+#include "framework/base/exit_code.h"
 #include "framework/plan/plan.h"
 
 namespace upgrade_gate::gates {
@@ -16,6 +17,18 @@ enum class Verdict { kPass, kFail, kInconclusive };
 enum class Decision { kAccept, kReject, kInconclusive };
 std::string_view Name(Verdict verdict);
 std::string_view Name(Decision decision);
+
+constexpr base::ExitCode ExitCodeOf(Decision decision) {
+  switch (decision) {
+    case Decision::kAccept:
+      return base::ExitCode::kAccept;
+    case Decision::kReject:
+      return base::ExitCode::kReject;
+    case Decision::kInconclusive:
+      break;
+  }
+  return base::ExitCode::kInconclusive;
+}
 
 struct Interval {
   double lower = 0;

@@ -1,6 +1,8 @@
 // One GET over a Transport, whole body in memory. Private to this folder.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>

@@ -26,5 +26,7 @@ std::string RenderExplanation(const gates::GateResult& gate, const TextOptions& 
 
 // verdict.env for the next stage of a pipeline: KEY=value lines, safe to source.
 std::string RenderVerdictEnv(const gates::Judgement& judgement);
+// The same where there is no verdict, or none that counts: inconclusive.
+std::string RenderBrokenEnv(base::ExitCode code);
 
 }  // namespace upgrade_gate::text

@@ -9,18 +9,6 @@
 namespace upgrade_gate::text {
 namespace {
 
-base::ExitCode ExitCodeOf(gates::Decision decision) {
-  switch (decision) {
-    case gates::Decision::kAccept:
-      return base::ExitCode::kAccept;
-    case gates::Decision::kReject:
-      return base::ExitCode::kReject;
-    case gates::Decision::kInconclusive:
-      break;
-  }
-  return base::ExitCode::kInconclusive;
-}
-
 // Anything that is not a digest is left out: a shell reads this file.
 std::string DigestOrNothing(const base::Sha256Hex& digest) {
   return base::IsSha256Hex(digest) ? digest : "";
@@ -49,7 +37,7 @@ std::string RenderVerdictEnv(const gates::Judgement& judgement) {
       "UPGRADE_GATE_GATES_INCONCLUSIVE={}\n"
       "UPGRADE_GATE_GATES_PASSED={}\n"
       "UPGRADE_GATE_ADVISORIES_NOT_PASSED={}\n",
-      gates::Name(judgement.decision), static_cast<int>(ExitCodeOf(judgement.decision)),
+      gates::Name(judgement.decision), static_cast<int>(gates::ExitCodeOf(judgement.decision)),
       DigestOrNothing(judgement.candidate_identity), DigestOrNothing(judgement.rollback_identity),
       DigestOrNothing(judgement.evidence), DigestOrNothing(judgement.plan_sha256),
       judgement.complete ? "complete" : "incomplete", judgement.rejudged ? "yes" : "no",
@@ -58,6 +46,13 @@ std::string RenderVerdictEnv(const gates::Judgement& judgement) {
       count(Verdict::kPass, Severity::kRequired),
       count(Verdict::kFail, Severity::kAdvisory) +
           count(Verdict::kInconclusive, Severity::kAdvisory));
+}
+
+std::string RenderBrokenEnv(base::ExitCode code) {
+  return fmt::format(
+      "UPGRADE_GATE_DECISION={}\n"
+      "UPGRADE_GATE_EXIT_CODE={}\n",
+      gates::Name(gates::Decision::kInconclusive), static_cast<int>(code));
 }
 
 }  // namespace upgrade_gate::text

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import unittest
 
-from harness import (ACCEPT, COMMAND, CRASHING, EVIDENCE, GATES, INFRASTRUCTURE, REJECT, USAGE, Experiment,
-                     sha256, wait_until)
+from harness import (ACCEPT, COMMAND, CRASHING, EVIDENCE, INFRASTRUCTURE, NOTHING_RAN, REJECT, USAGE,
+                     Experiment, sha256, wait_until)
 
 
 class Capture(Experiment):
@@ -106,7 +106,7 @@ class Judgement(Experiment):
         self.capture()
         other = self.folder / "other.yaml"
         self.write_plan(seed=8, path=other)
-        result = self.judge("--plan", other, expect=USAGE)
+        result = self.judge("--plan", other, expect=EVIDENCE)
         self.assertIn("its workload is not the one that was measured", result.stderr)
         self.assertIn("seed", result.stderr)
 
@@ -149,6 +149,53 @@ class Judgement(Experiment):
         expect_finding("boots/extra.txt")
         extra.unlink()
         self.assertEqual(self.call("verify", self.run_folder).returncode, ACCEPT)
+
+
+class Reports(Experiment):
+    def env(self):
+        lines = (self.run_folder / "report/verdict.env").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+    def report(self, *arguments, expect):
+        result = self.call("report", self.run_folder, "--plan", self.plan, *arguments)
+        self.assertEqual(result.returncode, expect, result.stdout + result.stderr)
+        return result
+
+    def test_before_there_is_a_verdict_there_is_a_failing_report(self):
+        self.call("capture", self.plan, "--run", self.run_folder, binary=CRASHING,
+                  env={"UPGRADE_GATE_TEST_CRASH": "mid-round"})
+        self.assertEqual(self.env()["UPGRADE_GATE_DECISION"], "inconclusive")
+        self.assertIn("has not finished", (self.run_folder / "report/junit.xml").read_text())
+        wait_until(lambda: not self.servers(), 10, "no server left")
+
+    def test_a_report_that_cannot_be_made_replaces_an_earlier_accept(self):
+        self.capture()
+        self.report(expect=ACCEPT)
+        self.assertEqual(self.env()["UPGRADE_GATE_DECISION"], "accept")
+        self.assertEqual(self.env()["UPGRADE_GATE_EXIT_CODE"], "0")
+        with open(self.run_folder / "evidence/summary.json", "a") as summary:
+            summary.write(" ")
+        self.report(expect=EVIDENCE)
+        self.assertEqual(self.env(), {"UPGRADE_GATE_DECISION": "inconclusive", "UPGRADE_GATE_EXIT_CODE": "14"})
+        self.assertIn("summary.json", (self.run_folder / "report/junit.xml").read_text())
+        self.assertIn("NO VERDICT", (self.run_folder / "report/summary.txt").read_text())
+
+    def test_a_gate_without_a_result_of_its_own_keeps_the_decision_from_counting(self):
+        self.capture()
+        self.report("--fragments", expect=NOTHING_RAN)
+        self.assertEqual(self.env()["UPGRADE_GATE_DECISION"], "inconclusive")
+        self.assertIn("DOES NOT COUNT", (self.run_folder / "report/summary.txt").read_text())
+        self.assertIn("<failure", (self.run_folder / "report/junit.xml").read_text())
+
+    def test_old_evidence_keeps_the_decision_from_counting(self):
+        self.capture()
+        self.report("--max-age", "1h", expect=ACCEPT)
+        sealed_at = json.loads((self.run_folder / "evidence/capture.json").read_text())["sealed_at"]
+        self.assertIn("T", sealed_at)
+        wait_until(lambda: self.call("verify", self.run_folder, "--max-age", "1s").returncode == EVIDENCE, 10,
+                   "the evidence is older than a second")
+        self.report("--max-age", "1s", expect=EVIDENCE)
+        self.assertEqual(self.env()["UPGRADE_GATE_EXIT_CODE"], "14")
 
 
 class Interruption(Experiment):

@@ -25,10 +25,12 @@ class RunStateTest : public testing::Test {
               ("run-state-" + std::string(test->name()) + "-" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_ / "evidence" / "rounds");
     std::filesystem::create_directories(folder_ / "evidence" / "boots");
-    plan_.workload.cases = {plan::Case{.name = "a", .requests = 1},
-                            plan::Case{.name = "b", .requests = 1}};
-    plan_.order = {plan::BootStep{.arm = "baseline", .cases = {"a", "b"}, .rounds = 2},
-                   plan::BootStep{.arm = "candidate", .cases = {"a", "b"}, .rounds = 2}};
+    plan_.workload.cases.resize(2);
+    plan_.workload.cases[0].name = "a";
+    plan_.workload.cases[1].name = "b";
+    for (const char* arm : {"baseline", "candidate"}) {
+      plan_.order.push_back({.arm = arm, .location = {}, .cases = {"a", "b"}, .rounds = 2});
+    }
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 

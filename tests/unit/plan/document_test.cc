@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 
 #include "tests/unit/plan/plan_text.h"
@@ -17,6 +17,11 @@ using testing::StartsWith;
 // The first error only: after it the document is not read on.
 std::string Only(const std::string& yaml) {
   return ErrorsOf(yaml);
+}
+
+// Of this process: a busy machine must not fail a test.
+double CpuSeconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
 TEST(Document, DoubledKeysNameBothPlaces) {
@@ -131,9 +136,9 @@ std::string Laughs(int levels) {
 }
 
 TEST(Document, ABillionLaughsEndAtOnce) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = CpuSeconds();
   EXPECT_EQ(Only(Laughs(10)), "gate.yaml:5:10: more than 20,000 values (with aliases expanded)");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
+  EXPECT_LT(CpuSeconds() - start, 1);
 }
 
 TEST(Document, AliasesAreCountedExactly) {
@@ -172,7 +177,7 @@ TEST(Document, DepthIsCappedWithAliasesExpanded) {
 }
 
 TEST(Document, HostileSizesEndQuickly) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = CpuSeconds();
   EXPECT_EQ(Only(std::string(2 << 20, 'a')),
             "gate.yaml: longer than 1,048,576 bytes, the most a plan may have");
   EXPECT_EQ(Only(std::string(1 << 20, '[')), "gate.yaml: more than 20,000 brackets");
@@ -183,11 +188,11 @@ TEST(Document, HostileSizesEndQuickly) {
     while (yaml.size() < 19'000 * piece.size()) yaml += piece;
     EXPECT_NE(Only(yaml), "") << piece;
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(CpuSeconds() - start, 30);
 }
 
 TEST(Document, ThousandsOfErrorsAreNoTrap) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = CpuSeconds();
   std::string doubled;
   for (int i = 0; i < 9'000; ++i) doubled += "a:\n";
   EXPECT_THAT(Only(doubled), HasSubstr("\ngate.yaml: and "));
@@ -204,7 +209,7 @@ TEST(Document, ThousandsOfErrorsAreNoTrap) {
   }
   many = Edit(many, "  cases:\n", "  cases:\n" + cases);
   EXPECT_THAT(Only(many), HasSubstr("\ngate.yaml: and 1950 more errors"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(CpuSeconds() - start, 30);
 }
 
 TEST(Document, BinaryIsRefused) {

@@ -279,6 +279,15 @@ TEST(CrossMessage, ALostSectionBringsNoErrorsOfItsReaders) {
             "digit, then use only letters, digits, \".\", \"_\" and \"-\", at most 64");
 }
 
+TEST(CrossMessage, AGateWithAnErrorBringsNoOthers) {
+  // Neither has a threshold that can be read, so neither has an id to be doubled.
+  EXPECT_EQ(ErrorsOf(Edit(kProcessPlan, "provenance: {}",
+                          "throughput: {case: long, max_loss: 3}\n"
+                          "  - throughput: {case: long, max_loss: 4}")),
+            "gate.yaml:19:40: \"max_loss\" has no unit: write 3%\n"
+            "gate.yaml:20:40: \"max_loss\" has no unit: write 4%");
+}
+
 TEST(CrossMessage, APlanMadeByHandHasErrorsWithoutPlaces) {
   const auto resolved = Resolve(Plan{}, "made");
   ASSERT_FALSE(resolved);
