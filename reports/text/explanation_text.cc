@@ -60,10 +60,12 @@ std::string RenderExplanation(const gates::GateResult& gate, const TextOptions& 
     }
     page.Blank();
     table.Print(page);
+  }
+  // The gate's own message is that of the case that decides.
+  if (gate.cases.size() > 1) {
     page.Blank();
     for (const gates::CaseResult& of : gate.cases) {
-      page.Wrapped({{Style::kPlain, "  "}, {Style::kBold, of.case_name}, {Style::kPlain, ": "}},
-                   of.message, 4);
+      page.Wrapped({{Style::kPlain, "  "}}, of.message, 4);
     }
   }
   page.Blank();

@@ -81,10 +81,13 @@ class Capture(Experiment):
         self.assertEqual(parsed["orchestration"], "incomplete")
         self.assertNotEqual(parsed["decision"], "accept")
 
-    def test_another_capture_in_the_same_folder_is_refused(self):
+    def test_while_it_runs_it_has_a_status_and_refuses_a_second_one(self):
         with subprocess.Popen([COMMAND, "capture", self.plan, "--run", self.run_folder],
                               stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as first:
             wait_until(self.servers, 20, "the first capture boots")
+            status = self.call("status", self.run_folder)
+            self.assertEqual(status.returncode, ACCEPT)
+            self.assertRegex(status.stdout, r"small: (booting|measuring)\n(.|\n)*rounds \d/8")
             second = self.capture(expect=INFRASTRUCTURE)
             self.assertIn(f"pid {first.pid}", second.stderr)
             self.assertEqual(first.wait(timeout=60), ACCEPT)
