@@ -54,6 +54,8 @@ TEST(SseParser, TakesAllThreeLineEnds) {
 TEST(SseParser, JoinsDataLinesWithLfAndKeepsEmptyOnes) {
   EXPECT_THAT(EventsAtEverySplit("data: a\ndata:\ndata: b\ndata\n\n"),
               ElementsAre("message|a\n\nb\n"));
+  EXPECT_THAT(EventsAtEverySplit("data: a\r\ndata: b\r\n\r\ndata: a\rdata: b\r\r"),
+              ElementsAre("message|a\nb", "message|a\nb"));
 }
 
 TEST(SseParser, RemovesOneSpaceOnly) {
