@@ -8,7 +8,9 @@
 
 namespace upgrade_gate::base {
 
-Instant SystemClock::now() const { return std::chrono::steady_clock::now(); }
+Instant SystemClock::now() const {
+  return std::chrono::steady_clock::now();
+}
 
 WallTime SystemClock::wall() const {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());

@@ -36,7 +36,8 @@ class ManualClock final : public Clock {
  public:
   Instant now() const override { return now_; }
   WallTime wall() const override {
-    return WallTime{} + std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch());
+    return WallTime{} +
+           std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch());
   }
   void SleepUntil(Instant when) override { now_ = std::max(now_, when); }
   void Advance(Nanoseconds by) { now_ += by; }

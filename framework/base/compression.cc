@@ -9,7 +9,8 @@ namespace upgrade_gate::base {
 std::string Compress(std::string_view bytes) {
   constexpr int kLevel = 3;
   std::string out(ZSTD_compressBound(bytes.size()), '\0');
-  const std::size_t size = ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), kLevel);
+  const std::size_t size =
+      ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), kLevel);
   UG_CHECK(!ZSTD_isError(size));
   out.resize(size);
   return out;

@@ -15,7 +15,8 @@
 namespace upgrade_gate::base {
 
 struct Sha256::Impl {
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(), EVP_MD_CTX_free};
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
+                                                                  EVP_MD_CTX_free};
 };
 
 Sha256::Sha256() : impl_(std::make_unique<Impl>()) {
@@ -60,7 +61,8 @@ Result<Sha256Hex> Sha256OfFile(const std::filesystem::path& path) {
   for (;;) {
     const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return InfrastructureError(path.string() + ": cannot read: " + std::strerror(errno));
+    if (got < 0)
+      return InfrastructureError(path.string() + ": cannot read: " + std::strerror(errno));
     if (got == 0) return digest.Finish();
     digest.Update({buffer.data(), static_cast<std::size_t>(got)});
   }

@@ -44,7 +44,9 @@ Fd& Fd::operator=(Fd&& other) noexcept {
   return *this;
 }
 
-int Fd::release() { return std::exchange(fd_, -1); }
+int Fd::release() {
+  return std::exchange(fd_, -1);
+}
 
 void Fd::Close() {
   if (fd_ >= 0) close(std::exchange(fd_, -1));
@@ -101,7 +103,8 @@ Status WriteFileAtomically(const fs::path& path, std::string_view bytes) {
 Status CreateDirectories(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) return InfrastructureError(path.string() + ": cannot create folder: " + error.message());
+  if (error)
+    return InfrastructureError(path.string() + ": cannot create folder: " + error.message());
   return {};
 }
 
@@ -135,7 +138,8 @@ Result<std::vector<Entry>> ListTree(const fs::path& root) {
   if (error) return InfrastructureError(root.string() + ": cannot list: " + error.message());
   while (it != fs::recursive_directory_iterator()) {
     const fs::file_status status = it->symlink_status(error);
-    if (error) return InfrastructureError(it->path().string() + ": cannot stat: " + error.message());
+    if (error)
+      return InfrastructureError(it->path().string() + ": cannot stat: " + error.message());
     Entry::Kind kind = Entry::Kind::kOther;
     if (fs::is_regular_file(status)) kind = Entry::Kind::kFile;
     if (fs::is_directory(status)) kind = Entry::Kind::kDirectory;
@@ -164,9 +168,9 @@ Result<FileLock> FileLock::Acquire(const fs::path& path) {
     std::string holder(32, '\0');
     const ssize_t got = pread(fd.get(), holder.data(), holder.size(), 0);
     holder.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    holder.erase(std::find_if_not(holder.begin(), holder.end(),
-                                  [](char c) { return c >= '0' && c <= '9'; }),
-                 holder.end());
+    holder.erase(
+        std::find_if_not(holder.begin(), holder.end(), [](char c) { return c >= '0' && c <= '9'; }),
+        holder.end());
     return InfrastructureError(path.string() + ": is held by another process" +
                                (holder.empty() ? "" : " (pid " + holder + ")") +
                                "; wait for it or stop it");

@@ -27,7 +27,7 @@ Status RenameDirectory(const std::filesystem::path& from, const std::filesystem:
 Status RemoveAll(const std::filesystem::path& path);
 
 struct Entry {
-  std::string path;  // relative to the root, '/'-separated
+  std::string path;                                    // relative to the root, '/'-separated
   enum class Kind { kFile, kDirectory, kOther } kind;  // kOther: links, devices, sockets
 };
 // Everything below `root`, sorted by path, links not followed.

@@ -59,7 +59,9 @@ std::uint64_t Random::Below(std::uint64_t bound) {
   }
 }
 
-double Random::Unit() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
+double Random::Unit() {
+  return static_cast<double>(Next() >> 11) * 0x1.0p-53;
+}
 
 double Random::Normal() {
   for (;;) {

@@ -60,14 +60,14 @@ inline Error At(std::string_view place, Error error) {
 }  // namespace upgrade_gate::base
 
 // A broken invariant is a bug: prints file, line and condition, then aborts.
-#define UG_CHECK(condition) \
+#define UG_CHECK(condition)           \
   ((condition) ? static_cast<void>(0) \
                : ::upgrade_gate::base::CheckFailed(__FILE__, __LINE__, #condition))
 
 // Returns the error of `expression` from the enclosing function, if it has one.
-#define UG_TRY(expression)                                                       \
-  do {                                                                           \
-    if (auto ug_status = (expression); !ug_status)                               \
+#define UG_TRY(expression)                                                                \
+  do {                                                                                    \
+    if (auto ug_status = (expression); !ug_status)                                        \
       return ::tl::unexpected<::upgrade_gate::base::Error>(std::move(ug_status).error()); \
   } while (false)
 
@@ -76,7 +76,7 @@ inline Error At(std::string_view place, Error error) {
   UG_ASSIGN_IMPL_(UG_CONCAT_(ug_result_, __LINE__), declaration, expression)
 #define UG_CONCAT_(a, b) UG_CONCAT_INNER_(a, b)
 #define UG_CONCAT_INNER_(a, b) a##b
-#define UG_ASSIGN_IMPL_(result, declaration, expression)                            \
-  auto result = (expression);                                                       \
+#define UG_ASSIGN_IMPL_(result, declaration, expression)                                        \
+  auto result = (expression);                                                                   \
   if (!result) return ::tl::unexpected<::upgrade_gate::base::Error>(std::move(result).error()); \
   declaration = std::move(*result)

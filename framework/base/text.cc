@@ -42,12 +42,12 @@ Decoded DecodeUtf8(std::string_view text) {
 }
 
 bool IsHostile(char32_t c) {
-  if (c < 0x20 || (c >= 0x7f && c <= 0x9f)) return true;           // C0, DEL, C1
+  if (c < 0x20 || (c >= 0x7f && c <= 0x9f)) return true;                    // C0, DEL, C1
   if ((c & 0xfffe) == 0xfffe || (c >= 0xfdd0 && c <= 0xfdef)) return true;  // noncharacters
-  if (c == 0x200e || c == 0x200f || c == 0x061c) return true;      // direction marks
-  if (c >= 0x202a && c <= 0x202e) return true;                     // embeddings, overrides
-  if (c >= 0x2066 && c <= 0x2069) return true;                     // isolates
-  return c == 0x2028 || c == 0x2029 || c == 0xfeff;                // separators, BOM
+  if (c == 0x200e || c == 0x200f || c == 0x061c) return true;               // direction marks
+  if (c >= 0x202a && c <= 0x202e) return true;                              // embeddings, overrides
+  if (c >= 0x2066 && c <= 0x2069) return true;                              // isolates
+  return c == 0x2028 || c == 0x2029 || c == 0xfeff;                         // separators, BOM
 }
 
 }  // namespace
@@ -112,7 +112,8 @@ std::string Shorten(std::string_view text, std::size_t limit) {
   return std::string(text.substr(0, end)) + std::string(kEllipsis);
 }
 
-std::optional<std::string> Nearest(std::string_view word, const std::vector<std::string>& candidates) {
+std::optional<std::string> Nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates) {
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {

@@ -26,7 +26,8 @@ std::string Shorten(std::string_view text, std::size_t limit);
 
 // The candidate nearest to `word` by edit distance, if one is near enough to be
 // what was meant.
-std::optional<std::string> Nearest(std::string_view word, const std::vector<std::string>& candidates);
+std::optional<std::string> Nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates);
 
 // ` (did you mean "p90"?)` or an empty string.
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& candidates);

@@ -25,8 +25,8 @@ std::vector<load::PreparedRequest> Prepare(const BootRequest& request, const pla
   prepared.reserve(static_cast<std::size_t>(count));
   for (const load::TokenIds& prompt :
        request.environment.prompts(plan.workload.prompts, of, phase, round, count)) {
-    prepared.push_back(load::PrepareCompletion(plan.model.served_name, plan.workload.sampling, prompt,
-                                               of.output_tokens));
+    prepared.push_back(load::PrepareCompletion(plan.model.served_name, plan.workload.sampling,
+                                               prompt, of.output_tokens));
   }
   return prepared;
 }
@@ -39,9 +39,11 @@ base::Status WritePromptsOf(const BootRequest& request, const plan::Case& of, in
     base::Json requests = base::Json::array();
     for (const load::TokenIds& prompt : request.environment.prompts(
              plan.workload.prompts, of, Phase::kFormal, round, of.requests)) {
-      requests.push_back({{"prompt_sha256", load::PromptFingerprint(prompt)}, {"token_ids", prompt}});
+      requests.push_back(
+          {{"prompt_sha256", load::PromptFingerprint(prompt)}, {"token_ids", prompt}});
     }
-    const base::Json line = {{"schema", evidence::kSchema}, {"round", round}, {"requests", requests}};
+    const base::Json line = {
+        {"schema", evidence::kSchema}, {"round", round}, {"requests", requests}};
     lines += base::WriteJsonLine(line) + "\n";
   }
   return evidence::WritePrompts(request.layout, of.name, lines);
@@ -58,8 +60,8 @@ class CountingSink final : public load::TransferSink {
 
 // Opens as many connections as the round will use, by concurrent requests, so
 // that no connect time falls into the measurement.
-base::Status PrimeConnections(load::Transport& transport, base::Clock& clock, const std::string& url,
-                              int connections) {
+base::Status PrimeConnections(load::Transport& transport, base::Clock& clock,
+                              const std::string& url, int connections) {
   CountingSink sink;
   load::HttpRequest health;
   health.method = "GET";
@@ -93,9 +95,10 @@ class Session {
     if (const int count = request_.plan.plan.warmup_requests(of); count > 0) {
       load::ClosedLoop loop = LoopOf(of);
       loop.concurrency = std::min(of.concurrency, count);
-      UG_ASSIGN(load::LoadResult result,
-                load::RunClosedLoop(transport_, request_.environment.clock, loop,
-                                    Prepare(request_, of, Phase::kWarmup, 1, count), StopCheckFor()));
+      UG_ASSIGN(
+          load::LoadResult result,
+          load::RunClosedLoop(transport_, request_.environment.clock, loop,
+                              Prepare(request_, of, Phase::kWarmup, 1, count), StopCheckFor()));
       warmup = std::move(result.requests);
       warmup_streams = std::move(result.failed_streams);
       for (evidence::RawStream& stream : warmup_streams) stream.phase = Phase::kWarmup;
@@ -108,7 +111,8 @@ class Session {
       request_.status.state = "measuring";
       request_.status.case_name = of.name;
       request_.status.round = number;
-      UG_TRY(PrimeConnections(transport_, request_.environment.clock, server_.url(), of.concurrency));
+      UG_TRY(
+          PrimeConnections(transport_, request_.environment.clock, server_.url(), of.concurrency));
       load::ClosedLoop loop = LoopOf(of);
       loop.consecutive_failures = workload.guard.consecutive_failures;
       loop.failures_in_a_row = failures_in_a_row;
@@ -182,12 +186,13 @@ class Session {
     };
   }
 
-  base::Result<bool> GoesOn(const load::LoadResult& result, const std::string& case_name, int round) {
+  base::Result<bool> GoesOn(const load::LoadResult& result, const std::string& case_name,
+                            int round) {
     if (result.stopped == StopReason::kInterrupted) {
-      return base::InfrastructureError(
-          fmt::format("interrupted in case {} of boot {} ({}): finished rounds are kept, run the same "
-                      "command again to resume",
-                      case_name, boot_.number, boot_.arm));
+      return base::InfrastructureError(fmt::format(
+          "interrupted in case {} of boot {} ({}): finished rounds are kept, run the same "
+          "command again to resume",
+          case_name, boot_.number, boot_.arm));
     }
     std::string lost = result.stopped == StopReason::kServiceLost ? result.stop_detail : "";
     if (lost.empty()) {
@@ -195,10 +200,10 @@ class Session {
     }
     if (lost.empty()) return true;
     boot_.stopped = StopReason::kServiceLost;
-    boot_.stop_detail = fmt::format(
-        "{} in case {} {}; last log lines: {}", lost, case_name,
-        round == 0 ? std::string("warm-up") : fmt::format("round {}", round),
-        fmt::join(server_.last_log_lines(3), " | "));
+    boot_.stop_detail =
+        fmt::format("{} in case {} {}; last log lines: {}", lost, case_name,
+                    round == 0 ? std::string("warm-up") : fmt::format("round {}", round),
+                    fmt::join(server_.last_log_lines(3), " | "));
     return false;
   }
 
@@ -216,8 +221,8 @@ class Session {
     status.requests_failed += static_cast<int>(failed);
     request_.environment.say(fmt::format(
         "[{}/{}] {} {} round {}: {} requests, {} failed, {:.1f} tok/s{}", status.rounds_done,
-        status.rounds_planned, boot_.arm, round.case_name, round.round, round.requests.size(), failed,
-        seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0,
+        status.rounds_planned, boot_.arm, round.case_name, round.round, round.requests.size(),
+        failed, seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0,
         round.stopped == StopReason::kNone
             ? ""
             : fmt::format(" (stopped: {})", evidence::Name(round.stopped))));
@@ -301,14 +306,14 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   auto ready = probes::WaitUntilReady(*transport, environment.clock, *server, readiness,
                                       environment.say, environment.interrupted);
   if (!ready) {
-    boot.stopped =
-        environment.interrupted() ? StopReason::kInterrupted : StopReason::kServiceLost;
+    boot.stopped = environment.interrupted() ? StopReason::kInterrupted : StopReason::kServiceLost;
     boot.stop_detail = ready.error().message;
     // The first error is the one to tell; what ending it said stands in boot.json.
     if (const auto ended = EndBoot(request, *server, boot); !ended) {
       environment.say("boot " + std::to_string(boot.number) + ": " + ended.error().message);
     }
-    return tl::unexpected(base::At(fmt::format("boot {} ({})", boot.number, boot.arm), ready.error()));
+    return tl::unexpected(
+        base::At(fmt::format("boot {} ({})", boot.number, boot.arm), ready.error()));
   }
   boot.ready_after = ready->after;
   boot.version = ready->version;

@@ -20,8 +20,8 @@ struct BootRequest {
   const StepState& step;
   int number = 0;  // of the boot
   std::vector<evidence::BootRecord::Pin> pins;
-  Status& status;  // kept up to date and written as the boot goes on
-  base::Instant began;   // of this call's measuring, and the rounds that were done
+  Status& status;         // kept up to date and written as the boot goes on
+  base::Instant began;    // of this call's measuring, and the rounds that were done
   int rounds_before = 0;  // by then: what the time left is estimated from
 };
 

@@ -22,7 +22,8 @@ using evidence::CaptureRecord;
 using evidence::Layout;
 
 // evidence -> evidence.1, or the next number that is free.
-base::Status MoveAside(const Layout& layout, const Environment& environment, const std::string& why) {
+base::Status MoveAside(const Layout& layout, const Environment& environment,
+                       const std::string& why) {
   for (int number = 1;; ++number) {
     const fs::path aside = layout.evidence().string() + "." + std::to_string(number);
     std::error_code error;
@@ -43,8 +44,8 @@ std::uint64_t BytesNeeded(const plan::ResolvedPlan& plan) {
     for (const std::string& name : step.cases) {
       const plan::Case* of = plan.FindCase(name);
       UG_CHECK(of != nullptr);
-      const auto requests = static_cast<std::uint64_t>(of->requests) *
-                            static_cast<std::uint64_t>(step.rounds);
+      const auto requests =
+          static_cast<std::uint64_t>(of->requests) * static_cast<std::uint64_t>(step.rounds);
       bytes += requests * (kRecord + kPerTokenId * static_cast<std::uint64_t>(of->input_tokens));
     }
   }
@@ -78,8 +79,9 @@ base::Result<Existing> LookAtExisting(const plan::ResolvedPlan& plan, const base
   const auto record = evidence::ReadCapture(layout);
   const bool sealed = evidence::IsSealed(layout.evidence());
   if (!record) {
-    UG_TRY(MoveAside(layout, environment,
-                     "the evidence there does not say what it belongs to (" + record.error().message + ")"));
+    UG_TRY(MoveAside(
+        layout, environment,
+        "the evidence there does not say what it belongs to (" + record.error().message + ")"));
     return Existing::kNone;
   }
   if (record->key != key) {
@@ -107,7 +109,8 @@ base::Status WritePlanFiles(const plan::LoadedPlan& plan, const Layout& layout) 
 
 // Proves the pins of every arm that will be booted, before anything starts.
 base::Result<std::map<std::string, std::vector<evidence::BootRecord::Pin>>> CheckAllPins(
-    const plan::LoadedPlan& plan, const std::vector<StepState>& steps, const Environment& environment) {
+    const plan::LoadedPlan& plan, const std::vector<StepState>& steps,
+    const Environment& environment) {
   std::map<std::string, std::vector<evidence::BootRecord::Pin>> pins;
   std::string problems;
   for (const StepState& step : steps) {

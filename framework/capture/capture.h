@@ -43,9 +43,9 @@ struct Environment {
   TransportFactory make_transport;
   PromptSource prompts;
   Client client;
-  std::string run_id;  // the same that the watchdog knows
-  std::function<bool()> interrupted;             // asked often; true ends the capture cleanly
-  std::function<void(const std::string&)> say;   // one progress line, for people
+  std::string run_id;                           // the same that the watchdog knows
+  std::function<bool()> interrupted;            // asked often; true ends the capture cleanly
+  std::function<void(const std::string&)> say;  // one progress line, for people
   std::function<void(Moment)> at = [](Moment) {};
 };
 

@@ -22,8 +22,8 @@ struct Status {
   int rounds_planned = 0;
   int requests_done = 0;
   int requests_failed = 0;
-  std::string started_at;  // UTC
-  std::string updated_at;  // UTC
+  std::string started_at;              // UTC
+  std::string updated_at;              // UTC
   std::optional<double> seconds_left;  // from the rounds done so far in this call
   int pid = 0;
 

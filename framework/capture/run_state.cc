@@ -83,9 +83,11 @@ std::vector<std::string> FindGaps(const plan::ResolvedPlan& plan,
   for (std::size_t i = 0; i < plan.order.size(); ++i) {
     const plan::BootStep& step = plan.order[i];
     for (const std::string& case_name : step.cases) {
-      const std::string gap = Gap(RoundsOf(rounds, static_cast<int>(i) + 1, case_name), step.rounds);
+      const std::string gap =
+          Gap(RoundsOf(rounds, static_cast<int>(i) + 1, case_name), step.rounds);
       if (!gap.empty()) {
-        gaps.push_back(fmt::format("boot step {} ({}), case {}: {}", i + 1, step.arm, case_name, gap));
+        gaps.push_back(
+            fmt::format("boot step {} ({}), case {}: {}", i + 1, step.arm, case_name, gap));
       }
     }
   }

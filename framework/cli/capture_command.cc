@@ -26,7 +26,9 @@ using base::Result;
 std::atomic<bool> g_interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);  // it is set by a signal handler
 
-void OnSignal(int) { g_interrupted = true; }
+void OnSignal(int) {
+  g_interrupted = true;
+}
 
 void CatchSignals() {
   struct sigaction action {};
@@ -56,10 +58,10 @@ Result<capture::Client> Self() {
 Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at) {
   UG_ASSIGN(const plan::LoadedPlan plan, plan::LoadPlan(options.plan));
   if (plan.plan.server.launcher != plan::LauncherKind::kProcess) {
-    return base::UsageError(
-        fmt::format("{}: launcher \"{}\" can be checked and judged but not booted by this version, which "
-                    "boots: process",
-                    plan.file, plan::Name(plan.plan.server.launcher)));
+    return base::UsageError(fmt::format(
+        "{}: launcher \"{}\" can be checked and judged but not booted by this version, which "
+        "boots: process",
+        plan.file, plan::Name(plan.plan.server.launcher)));
   }
   base::SystemClock clock;
   UG_ASSIGN(const capture::Client client, Self());
@@ -73,7 +75,8 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
                               base::Error{kind, message});
   };
   // Stands there until a better one replaces it.
-  UG_TRY(fail_report(base::ErrorKind::kInfrastructure, "the capture has started and has not finished"));
+  UG_TRY(fail_report(base::ErrorKind::kInfrastructure,
+                     "the capture has started and has not finished"));
   CatchSignals();
 
   // A plain name of at most 64 bytes: it marks processes and stands in an argv.

@@ -38,11 +38,10 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
   PlanOptions plan_options;
   CLI::App* plan = app.add_subcommand("plan", "Check or show a plan");
   plan->require_subcommand(1);
-  for (CLI::App* command :
-       {add(*plan, "check", "All errors of a plan, with line and column",
-            [&] { return CheckPlan(plan_options); }),
-        add(*plan, "show", "The resolved plan as JSON, with its digests",
-            [&] { return ShowPlan(plan_options); })}) {
+  for (CLI::App* command : {add(*plan, "check", "All errors of a plan, with line and column",
+                                [&] { return CheckPlan(plan_options); }),
+                            add(*plan, "show", "The resolved plan as JSON, with its digests",
+                                [&] { return ShowPlan(plan_options); })}) {
     command->add_option("PLAN", plan_options.plan, "The plan file")->required();
   }
 
@@ -77,15 +76,16 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
   CLI::App* verify = add(app, "verify", "Check the seals and recompute the summary",
                          [&] { return VerifyRun(verify_options); });
   verify->add_option("DIR", verify_options.run, "The run's folder")->required();
-  verify->add_option("--plan", verify_options.plan, "The evidence must belong to this plan's workload");
+  verify->add_option("--plan", verify_options.plan,
+                     "The evidence must belong to this plan's workload");
   verify->add_option("--max-age", verify_options.max_age,
                      "The evidence must not have been sealed longer ago: 36h, 90min");
   verify->add_option("--format", verify_options.format, "text or json")
       ->transform(CLI::CheckedTransformer(kFormats));
 
   ReportOptions report_options;
-  CLI::App* report =
-      add(app, "report", "Judge and write all reports", [&] { return WriteReport(report_options); });
+  CLI::App* report = add(app, "report", "Judge and write all reports",
+                         [&] { return WriteReport(report_options); });
   report->add_option("DIR", report_options.run, "The run's folder")->required();
   report->add_option("--plan", report_options.plan, "Report by this plan's gates");
   report->add_flag("--fragments", report_options.fragments,

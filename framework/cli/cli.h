@@ -14,6 +14,7 @@ using MomentHook = std::function<void(capture::Moment)>;
 
 // Parses the arguments and runs the command. Results go to stdout, everything
 // else to stderr.
-base::ExitCode Run(int argc, char** argv, const MomentHook& at = [](capture::Moment) {});
+base::ExitCode Run(
+    int argc, char** argv, const MomentHook& at = [](capture::Moment) {});
 
 }  // namespace upgrade_gate::cli

@@ -45,10 +45,9 @@ base::Status CheckAge(const evidence::CaptureRecord& capture, const std::string&
                                ", which is in the future: one of the two clocks is wrong");
   }
   if (age <= most) return {};
-  return base::EvidenceError(fmt::format("sealed at {}, {:.1f} h ago: older than {}; capture anew",
-                                         capture.sealed_at,
-                                         std::chrono::duration<double, std::ratio<3600>>(age).count(),
-                                         max_age));
+  return base::EvidenceError(
+      fmt::format("sealed at {}, {:.1f} h ago: older than {}; capture anew", capture.sealed_at,
+                  std::chrono::duration<double, std::ratio<3600>>(age).count(), max_age));
 }
 
 }  // namespace upgrade_gate::cli

@@ -100,8 +100,8 @@ Result<ExitCode> ExplainGate(const ExplainOptions& options) {
     ids.push_back(gate.id);
   }
   return base::UsageError(fmt::format("{}: no gate \"{}\"{}; the gates are: {}", run.plan.file,
-                                      base::Visible(options.gate), base::DidYouMean(options.gate, ids),
-                                      base::JoinList(ids)));
+                                      base::Visible(options.gate),
+                                      base::DidYouMean(options.gate, ids), base::JoinList(ids)));
 }
 
 Result<ExitCode> WriteReport(const ReportOptions& options) {
@@ -125,16 +125,17 @@ Result<ExitCode> WriteReport(const ReportOptions& options) {
     obstacle = base::Error{base::ErrorKind::kNothingRan, "gates without a result of their own:"};
     for (const std::string& problem : fragments.problems) obstacle->message += "\n  " + problem;
   } else if (!run.judgement.complete) {
-    obstacle = base::Error{base::ErrorKind::kInfrastructure,
-                           "the run is not what the plan says: " +
-                               base::JoinList(run.judgement.incidents, ",")};
+    obstacle = base::Error{
+        base::ErrorKind::kInfrastructure,
+        "the run is not what the plan says: " + base::JoinList(run.judgement.incidents, ",")};
   } else if (options.max_age) {
     if (const auto fresh = CheckAge(capture, *options.max_age); !fresh) obstacle = fresh.error();
   }
   const auto summary = [&](text::Color color) {
     std::string page = text::RenderSummary(run.plan.plan, run.evidence.summary, run.judgement,
                                            OptionsOf(run, color));
-    if (obstacle) page += "\nTHE DECISION DOES NOT COUNT: " + base::Visible(obstacle->message, true) + "\n";
+    if (obstacle)
+      page += "\nTHE DECISION DOES NOT COUNT: " + base::Visible(obstacle->message, true) + "\n";
     return page;
   };
   const auto& report = run.layout.report();
@@ -144,8 +145,8 @@ Result<ExitCode> WriteReport(const ReportOptions& options) {
       report / "junit.xml",
       obstacle && fragments.missing.empty()
           ? junit::RenderBroken(obstacle->message, junit_options)
-          : junit::RenderJunit(run.plan.plan, run.evidence.summary, run.judgement, fragments.missing,
-                               junit_options)));
+          : junit::RenderJunit(run.plan.plan, run.evidence.summary, run.judgement,
+                               fragments.missing, junit_options)));
   UG_TRY(base::WriteFileAtomically(
       report / "verdict.env", obstacle ? text::RenderBrokenEnv(base::ExitCodeOf(obstacle->kind))
                                        : text::RenderVerdictEnv(run.judgement)));

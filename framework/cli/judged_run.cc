@@ -26,7 +26,8 @@ base::Result<plan::LoadedPlan> CapturedPlan(const evidence::Layout& layout,
 base::Status CheckWorkload(const plan::LoadedPlan& plan, const evidence::SealedEvidence& evidence) {
   if (plan::WorkloadDigest(plan.plan) == evidence.summary.capture.workload) return {};
   return base::EvidenceError(fmt::format(
-      "{}: its workload is not the one that was measured: {}; only gates, waivers and expected changes "
+      "{}: its workload is not the one that was measured: {}; only gates, waivers and expected "
+      "changes "
       "may differ; capture anew to judge this plan",
       plan.file, plan::FirstDifference(plan::WriteWorkload(plan.plan), evidence.resolved_plan)));
 }
@@ -35,8 +36,8 @@ base::Result<JudgedRun> LoadAndJudge(const std::filesystem::path& run,
                                      const std::optional<std::filesystem::path>& plan_path) {
   JudgedRun judged{.layout = evidence::Layout(run), .plan = {}, .evidence = {}, .judgement = {}};
   UG_ASSIGN(judged.evidence, evidence::LoadSealed(judged.layout));
-  UG_ASSIGN(judged.plan, plan_path ? plan::LoadPlan(*plan_path)
-                                   : CapturedPlan(judged.layout, judged.evidence));
+  UG_ASSIGN(judged.plan,
+            plan_path ? plan::LoadPlan(*plan_path) : CapturedPlan(judged.layout, judged.evidence));
   UG_TRY(CheckWorkload(judged.plan, judged.evidence));
   judged.judgement = gates::JudgeAll(judged.plan.plan, judged.plan.yaml, judged.evidence);
   return judged;

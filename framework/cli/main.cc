@@ -1,3 +1,5 @@
 #include "framework/cli/cli.h"
 
-int main(int argc, char** argv) { return static_cast<int>(upgrade_gate::cli::Run(argc, argv)); }
+int main(int argc, char** argv) {
+  return static_cast<int>(upgrade_gate::cli::Run(argc, argv));
+}

@@ -21,13 +21,15 @@ Result<ExitCode> ShowStatus(const StatusOptions& options) {
              dead ? "dead: the capture ended without saying why; the same command resumes it"
                   : base::Visible(status.state));
   if (status.boot > 0) {
-    fmt::print("boot {} ({}){}\n", status.boot, base::Visible(status.arm),
-               status.case_name.empty()
-                   ? ""
-                   : fmt::format(", case {}, round {}", base::Visible(status.case_name), status.round));
+    fmt::print(
+        "boot {} ({}){}\n", status.boot, base::Visible(status.arm),
+        status.case_name.empty()
+            ? ""
+            : fmt::format(", case {}, round {}", base::Visible(status.case_name), status.round));
   }
   fmt::print("rounds {}/{}, requests {} ({} failed)\n", status.rounds_done, status.rounds_planned,
-             base::WithThousands(status.requests_done), base::WithThousands(status.requests_failed));
+             base::WithThousands(status.requests_done),
+             base::WithThousands(status.requests_failed));
   if (status.seconds_left && status.running() && !dead) {
     fmt::print("about {:.0f} s left\n", *status.seconds_left);
   }

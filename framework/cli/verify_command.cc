@@ -39,7 +39,7 @@ Result<ExitCode> VerifyRun(const VerifyOptions& options) {
   verification.findings.insert(verification.findings.end(), judgement_findings.begin(),
                                judgement_findings.end());
 
-  const std::string not_checked = "signature: this version seals and does not sign";
+  verification.not_checked.emplace_back("signature: this version seals and does not sign");
   if (options.format == Format::kJson) {
     Json findings = Json::array();
     for (const auto& finding : verification.findings) {
@@ -48,14 +48,14 @@ Result<ExitCode> VerifyRun(const VerifyOptions& options) {
     fmt::print("{}", base::WriteJson({{"schema", 1},
                                       {"ok", verification.ok()},
                                       {"findings", findings},
-                                      {"not_checked", {not_checked}}}));
+                                      {"not_checked", verification.not_checked}}));
   } else {
     for (const auto& finding : verification.findings) {
       fmt::print("{}: {}\n", base::Visible(finding.file), base::Visible(finding.problem));
     }
-    fmt::print("{}: {}\nnot checked: {}\n", layout.run().string(),
-               verification.ok() ? "whole, sha256:" + verification.digest : "NOT as it was sealed",
-               not_checked);
+    fmt::print("{}: {}\n", layout.run().string(),
+               verification.ok() ? "whole, sha256:" + verification.digest : "NOT as it was sealed");
+    for (const std::string& what : verification.not_checked) fmt::print("not checked: {}\n", what);
   }
   if (!verification.ok()) {
     return base::EvidenceError(fmt::format("{}: {} of its files are not as they were sealed",

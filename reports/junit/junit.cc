@@ -161,7 +161,8 @@ TestCase OrchestrationCase(const gates::Judgement& judgement) {
   }
   test.outcome = Outcome::kError;
   test.type = "orchestration";
-  test.story.push_back("the run did not do what the plan says; capture again to resume it");
+  test.story.push_back(
+      "the run did not do what the plan says; the same capture command measures anew");
   test.story.insert(test.story.end(), judgement.incidents.begin(), judgement.incidents.end());
   return test;
 }

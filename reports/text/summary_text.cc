@@ -399,7 +399,7 @@ void PrintDecision(Page& page, const View& view) {
   Labelled(page, "judgement", (layout.judgement() / "verdict.json").string());
   Labelled(page, "report", (layout.report() / "junit.xml").string());
   Labelled(page, "", (layout.report() / "verdict.env").string());
-  if (view.judgement.decision != gates::Decision::kAccept && view.plan.baseline() != nullptr) {
+  if (view.plan.baseline() != nullptr) {
     Labelled(page, "roll back to",
              fmt::format("{}, {}", view.plan.baseline()->name,
                          view.judgement.rollback_identity.empty()
@@ -408,7 +408,7 @@ void PrintDecision(Page& page, const View& view) {
   }
   if (!view.judgement.complete) {
     Labelled(
-        page, "to resume",
+        page, "measure anew",
         fmt::format("upgrade-gate capture {} --run {}", base::ShellWord(view.options.plan_file),
                     base::ShellWord(view.options.run.string())),
         Style::kBold);
