@@ -77,9 +77,9 @@ class Project:
     def answer(self, name, code):
         (self.tools / f"{name}.code").write_text(str(code))
 
-    def configure(self, *args):
+    def configure(self, generator="Ninja"):
         return subprocess.run(
-            [CMAKE, "-S", self.source, "-B", self.build, *args],
+            [CMAKE, "-G", generator, "-S", self.source, "-B", self.build],
             capture_output=True, text=True, timeout=120)
 
     def ctest(self, *args, env=None):
@@ -308,7 +308,7 @@ def test_wrong_arguments_are_refused_when_configuring(folder):
 
 def test_every_configuration_of_a_multi_configuration_build_has_the_tests(folder):
     p = Project(folder, SIMPLE)
-    configured = p.configure("-G", "Ninja Multi-Config")
+    configured = p.configure("Ninja Multi-Config")
     check(configured.returncode == 0, configured.stderr)
     for config in ("Debug", "Release"):
         (p.tools / "log").unlink(missing_ok=True)
