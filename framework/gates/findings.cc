@@ -46,6 +46,8 @@ constexpr FindingRow kTable[] = {
      true, false},
     {Finding::kHostsDiffer, "hosts_differ", "rounds of different hosts are never pooled",
      kProvenance, kFail, true, true},
+    {Finding::kGpusDiffer, "gpus_differ", "rounds of different GPUs are never pooled", kProvenance,
+     kFail, true, true},
     {Finding::kNotRecorded, "not_recorded", "what must be equal was not recorded", kProvenance,
      kOpen, true, false},
 };
