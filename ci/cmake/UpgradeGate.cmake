@@ -32,8 +32,6 @@
 
 include_guard(GLOBAL)
 
-set(_upgrade_gate_folder "${CMAKE_CURRENT_LIST_DIR}")
-
 # Sets <out> to `value` as a bracket argument, which no character can end.
 function(_upgrade_gate_quote out value)
   set(level "")
@@ -157,7 +155,7 @@ function(upgrade_gate_add)
   # Copies, so that a package that moves away leaves tests that fail and say so.
   set(scripts "${CMAKE_BINARY_DIR}/upgrade-gate")
   foreach(script IN ITEMS UpgradeGateAddTests.cmake UpgradeGateFail.cmake)
-    configure_file("${_upgrade_gate_folder}/${script}" "${scripts}/${script}" COPYONLY)
+    configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${script}" "${scripts}/${script}" COPYONLY)
   endforeach()
 
   # The settings are literal; only the two tools are generator expressions.

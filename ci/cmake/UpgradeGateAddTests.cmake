@@ -5,6 +5,9 @@
 # ug_timeout, ug_resource_groups, ug_processors, ug_capture, ug_cmake, ug_fail,
 # ug_project, ug_command and ug_gates.
 
+# ctest has no policies of its own, and without them "x" in if() may be a variable.
+cmake_policy(VERSION 3.25)
+
 # The ids of the plan's gates, or why there are none: one of them is empty.
 function(_upgrade_gate_list out_ids out_problem)
   set(${out_ids} "" PARENT_SCOPE)
