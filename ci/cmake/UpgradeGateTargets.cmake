@@ -17,7 +17,9 @@ target_compile_options(
             -Wold-style-cast
             -Wnon-virtual-dtor
             -Woverloaded-virtual
-            -Wimplicit-fallthrough)
+            -Wimplicit-fallthrough
+            # What is installed names no folder of the machine that built it.
+            $<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
