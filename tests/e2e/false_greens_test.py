@@ -11,13 +11,13 @@ import shutil
 import subprocess
 import tempfile
 import unittest
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree
 
-from consumer import CMAKE, CTEST, GATES, ROOT, Consumer
+from ctest_e2e_test import CMAKE, CTEST, ROOT, Project, env_of, junit_of
 from harness import (ACCEPT, COMMAND, CRASHING, EVIDENCE, INCONCLUSIVE, INFRASTRUCTURE, NOTHING_RAN, REJECT,
                      USAGE, Experiment, sha256, wait_until)
 
-MISUSED = os.environ["UPGRADE_GATE_MISUSED"]
+GATES, MISUSED = os.environ["UPGRADE_GATE_GATES"], os.environ["UPGRADE_GATE_MISUSED"]
 
 FAILED = 8  # ctest's exit code for failed tests and, with --no-tests=error, for none
 IDS = ("throughput.long-c4.max_loss", "failures.any.candidate", "provenance")
@@ -43,72 +43,66 @@ class FalseGreens(Experiment):
         elif not self.run_folder.exists():
             shutil.copytree(self.sealed, self.run_folder)
 
-    def ctest(self, consumer, *arguments, expect, env=None):
-        """What each test did: run (passed), fail or notrun."""
-        results = consumer.build / "ctest.xml"
+    def project(self, more="", **tools):
+        add = f"upgrade_gate_add(NAME small PLAN {self.plan} RUN {self.run_folder})\n{more}"
+        return Project(self.folder, add, **tools)
+
+    def ctest(self, project, *arguments, expect, env=None):
+        """What each test did: run (and passed), fail or notrun."""
+        results = project.build / "ctest.xml"
         results.unlink(missing_ok=True)
-        run = consumer.ctest(*arguments, "--output-junit", results, env=env)
-        self.assertEqual(run.returncode, expect, run.stdout)
+        run = project.ctest(*arguments, "--output-on-failure", "--output-junit", results, env=env)
         self.output = run.stdout
-        cases = ElementTree.parse(results).getroot().iter("testcase")
+        self.assertEqual(run.returncode, expect, run.stdout)
+        cases = xml.etree.ElementTree.parse(results).getroot().iter("testcase")
         return {case.get("name"): case.get("status") for case in cases}
 
-    def report(self):
-        """Our own JUnit: the gates that passed, and what did not with its text."""
-        passed, red = [], {}
-        for case in ElementTree.parse(self.run_folder / "report/junit.xml").getroot().iter("testcase"):
-            found = [child for child in case if child.tag in ("failure", "error", "skipped")]
-            if not found and not case.get("name").startswith("run."):
-                passed.append(case.get("name"))
-            for child in found:
-                self.assertNotEqual(child.tag, "skipped")
-                red[case.get("name")] = f"{child.get('message')}\n{child.text}"
-        return passed, red
-
-    def verdict_env(self):
-        lines = (self.run_folder / "report/verdict.env").read_text().splitlines()
-        return dict(line.split("=", 1) for line in lines)
-
     def assert_no_verdict(self, code):
-        self.assertEqual(self.verdict_env()["UPGRADE_GATE_DECISION"], "inconclusive")
-        self.assertEqual(self.verdict_env()["UPGRADE_GATE_EXIT_CODE"], str(code))
+        """The next stage is told nothing to go on by, and no gate passed in our JUnit."""
+        self.assertEqual(env_of(self.run_folder)["UPGRADE_GATE_DECISION"], "inconclusive")
+        self.assertEqual(env_of(self.run_folder)["UPGRADE_GATE_EXIT_CODE"], str(code))
+        self.assertTrue({"failure", "error"} & set(junit_of(self.run_folder).values()))
+        self.assertNotIn("passed", [junit_of(self.run_folder).get(id) for id in IDS])
+
+    def assert_each_gate_is_red_in_our_junit(self):
+        junit = junit_of(self.run_folder)
+        self.assertLessEqual({junit[id] for id in IDS}, {"failure", "error"})
 
     def test_3_tests_are_listed_from_the_plan_that_they_judge(self):
         self.measured()
         strict = self.folder / "strict.yaml"
         self.write_plan(gates=IMPOSSIBLE, path=strict)
-        consumer = Consumer(self, more=f"upgrade_gate_add(NAME strict PLAN [==[{strict}]==]\n"
-                                       f"                 EVIDENCE [==[{self.run_folder}]==])")
-        ran = self.ctest(consumer, expect=FAILED)
+        project = self.project(more=f"upgrade_gate_add(NAME strict PLAN {strict} EVIDENCE {self.run_folder})")
+        ran = self.ctest(project, expect=FAILED)
         gates = {name: status for name, status in ran.items() if ".gate." in name}
         self.assertEqual(gates, {**dict.fromkeys(GATE_TESTS, "run"), "strict.gate.impossible": "fail"})
         # An edited plan shows at once, without configuring again.
         self.write_plan(gates=IMPOSSIBLE.replace("impossible", "renamed"), path=strict)
-        ran = self.ctest(consumer, "-R", "strict.gate", expect=FAILED)
+        ran = self.ctest(project, "-R", "strict.gate", expect=FAILED)
         self.assertEqual([name for name in ran if ".gate." in name], ["strict.gate.renamed"])
 
     def test_4_without_their_set_ups_gates_believe_no_evidence(self):
-        consumer = Consumer(self)
-        ran = self.ctest(consumer, *GATES_ALONE, expect=FAILED)
+        project = self.project()
+        ran = self.ctest(project, *GATES_ALONE, expect=FAILED)
         self.assertEqual({ran[name] for name in GATE_TESTS}, {"fail"}, "there is no evidence")
         self.measured()
-        ran = self.ctest(consumer, *GATES_ALONE, expect=0)
+        ran = self.ctest(project, *GATES_ALONE, expect=0)
         self.assertEqual({ran[name] for name in GATE_TESTS}, {"run"}, "evidence of this plan serves")
         self.write_plan(seed=8)
-        ran = self.ctest(consumer, *GATES_ALONE, expect=FAILED)
+        ran = self.ctest(project, *GATES_ALONE, expect=FAILED)
         self.assertEqual({ran[name] for name in GATE_TESTS}, {"fail"}, "it is another plan's evidence")
         self.assertIn("is evidence of another workload", self.output)
 
     def test_5_a_misspelt_label_is_red_through_the_shipped_preset(self):
-        consumer = Consumer(self)
-        shutil.copy(ROOT / "CMakePresets.json", consumer.source)
+        project = self.project()
+        shutil.copy(ROOT / "CMakePresets.json", project.source)
 
         def run(*command):
-            return subprocess.run(command, cwd=consumer.source, capture_output=True, text=True, timeout=120)
+            return subprocess.run(command, cwd=project.source, capture_output=True, text=True, timeout=120)
 
         configured = run(CMAKE, "--preset", "release")
         self.assertEqual(configured.returncode, 0, configured.stderr)
-        build = consumer.source / "build/release"
+        build = project.source / "build/release"
         self.assertEqual(run(CTEST, "--test-dir", build, "-L", "typo").returncode, 0, "so does ctest itself")
         misspelt = run(CTEST, "--preset", "upgrade-gate", "-L", "typo")
         self.assertEqual(misspelt.returncode, FAILED, misspelt.stdout + misspelt.stderr)
@@ -116,91 +110,81 @@ class FalseGreens(Experiment):
 
     def test_7_a_gate_that_ends_with_0_and_no_verdict_is_red_in_the_report(self):
         self.measured()
-        consumer = Consumer(self, gates=MISUSED)
-        ran = self.ctest(consumer, expect=FAILED, env={"UPGRADE_GATE_TEST_MISUSE": "hard-exit"})
+        project = self.project(gates=MISUSED)
+        ran = self.ctest(project, expect=FAILED, env={"UPGRADE_GATE_TEST_MISUSE": "hard-exit"})
         self.assertEqual({ran[name] for name in GATE_TESTS}, {"run"}, "CTest sees nothing but 0")
         self.assertEqual(ran["small.report"], "fail")
-        passed, red = self.report()
-        self.assertEqual(passed, [])
-        self.assertLessEqual(set(IDS), set(red))
+        self.assert_each_gate_is_red_in_our_junit()
         self.assert_no_verdict(NOTHING_RAN)
 
     def test_9_ctests_own_junit_says_skipped_and_ours_says_failed(self):
         self.write_profiles(candidate_extra='exit_at_start: {code: 3, after: 0s, line: "no such device"}')
         self.write_plan()
-        consumer = Consumer(self)
-        ran = self.ctest(consumer, expect=FAILED)
+        project = self.project()
+        ran = self.ctest(project, expect=FAILED)
         self.assertEqual(ran["small.capture"], "fail")
         self.assertEqual({ran[name] for name in GATE_TESTS}, {"notrun"})
-        self.assertIn("<skipped", (consumer.build / "ctest.xml").read_text())
-        passed, red = self.report()
-        self.assertEqual(passed, [])
-        self.assertGreaterEqual(len(red), 1)
-        self.assertEqual(self.verdict_env()["UPGRADE_GATE_DECISION"], "inconclusive")
+        self.assertIn("<skipped", (project.build / "ctest.xml").read_text())
+        self.assert_no_verdict(EVIDENCE)
 
     def test_10_sharding_repeating_and_filtering_variables_change_nothing(self):
         self.measured()
         self.write_plan(gates=IMPOSSIBLE)
-        consumer = Consumer(self)
+        project = self.project()
         for variables in ({"GTEST_TOTAL_SHARDS": "2", "GTEST_SHARD_INDEX": "1"}, {"GTEST_REPEAT": "0"},
                           {"GTEST_FILTER": "-*"}):
             with self.subTest(**variables):
                 shutil.rmtree(self.run_folder / "fragments", ignore_errors=True)
-                ran = self.ctest(consumer, expect=FAILED, env=variables)
+                ran = self.ctest(project, expect=FAILED, env=variables)
                 self.assertEqual(ran["small.gate.impossible"], "fail")
                 self.assertIn("FAIL impossible: ", self.output)
                 self.assertEqual(ran["small.report"], "run", "the gate has left its result")
 
     def test_11_a_dead_capture_leaves_a_failing_report(self):
-        consumer = Consumer(self, command=CRASHING)
-        self.ctest(consumer, expect=0)
-        self.assertEqual(self.verdict_env()["UPGRADE_GATE_DECISION"], "accept")
+        project = self.project(command=CRASHING)
+        self.ctest(project, expect=0)
+        self.assertEqual(env_of(self.run_folder)["UPGRADE_GATE_DECISION"], "accept")
         self.write_plan(seed=8)
         # As after an interrupted ctest: nothing runs after the capture.
-        ran = self.ctest(consumer, *CAPTURE_ALONE, expect=FAILED,
+        ran = self.ctest(project, *CAPTURE_ALONE, expect=FAILED,
                          env={"UPGRADE_GATE_TEST_CRASH": "mid-round"})
         self.assertEqual(ran["small.capture"], "fail")
-        passed, red = self.report()
-        self.assertEqual(passed, [])
-        self.assertIn("the capture has started and has not finished", "".join(red.values()))
         self.assert_no_verdict(INFRASTRUCTURE)
+        self.assertIn("the capture has started and has not finished",
+                      (self.run_folder / "report/junit.xml").read_text())
         wait_until(lambda: not self.servers(), 10, "no server left after the runner's death")
 
     def test_11_a_gate_that_aborts_is_named_by_the_report(self):
         self.measured()
-        consumer = Consumer(self, gates=MISUSED)
-        ran = self.ctest(consumer, expect=FAILED, env={"UPGRADE_GATE_TEST_MISUSE": "abort"})
+        project = self.project(gates=MISUSED)
+        ran = self.ctest(project, expect=FAILED, env={"UPGRADE_GATE_TEST_MISUSE": "abort"})
         self.assertEqual({ran[name] for name in GATE_TESTS}, {"fail"})
-        passed, red = self.report()
-        self.assertEqual(passed, [])
-        self.assertLessEqual(set(IDS), set(red))
+        self.assert_each_gate_is_red_in_our_junit()
         self.assert_no_verdict(NOTHING_RAN)
 
     def test_12_another_digest_inherits_no_verdict(self):
         self.measured()
-        consumer = Consumer(self)
-        self.ctest(consumer, expect=0)
+        project = self.project()
+        self.ctest(project, expect=0)
         candidate = self.folder / "candidate.yaml"
         candidate.write_text(candidate.read_text().replace("base_step: 2ms", "base_step: 20ms"))
         self.write_plan()
-        ran = self.ctest(consumer, *GATES_ALONE, expect=FAILED)
+        ran = self.ctest(project, *GATES_ALONE, expect=FAILED)
         self.assertEqual({ran[name] for name in GATE_TESTS}, {"fail"})
-        ran = self.ctest(consumer, "-V", expect=FAILED)
+        ran = self.ctest(project, "-V", expect=FAILED)
         self.assertIn("belongs to another workload: moved aside to evidence.1", self.output)
         self.assertEqual({name for name, status in ran.items() if status != "run"},
                          {"small.gate.throughput.long-c4.max_loss"}, "the slow candidate was measured")
-        self.assertEqual(self.verdict_env()["UPGRADE_GATE_DECISION"], "reject")
+        self.assertEqual(env_of(self.run_folder)["UPGRADE_GATE_DECISION"], "reject")
         plan = json.loads((self.run_folder / "evidence/plan.resolved.json").read_text())
         self.assertIn(sha256(candidate), json.dumps(plan))
 
     def test_13_a_crash_that_exits_with_1_is_no_reject(self):
         self.measured()
-        consumer = Consumer(self, gates=MISUSED)
-        ran = self.ctest(consumer, expect=FAILED, env={"UPGRADE_GATE_TEST_MISUSE": "sanitizer"})
+        project = self.project(gates=MISUSED)
+        ran = self.ctest(project, expect=FAILED, env={"UPGRADE_GATE_TEST_MISUSE": "sanitizer"})
         self.assertEqual({ran[name] for name in GATE_TESTS}, {"fail"})
-        passed, red = self.report()
-        self.assertEqual(passed, [])
-        self.assertLessEqual(set(IDS), set(red))
+        self.assert_each_gate_is_red_in_our_junit()
         self.assert_no_verdict(NOTHING_RAN)
 
     def test_13_no_exit_code_of_ours_is_below_10_but_0(self):

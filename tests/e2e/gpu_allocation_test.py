@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from consumer import Consumer
+from ctest_e2e_test import Project
 from harness import ACCEPT, CRASHING, REJECT, USAGE, Experiment, wait_until
 
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -45,8 +45,10 @@ class GpuAllocation(Experiment):
         specification = self.folder / "gpus.json"
         gpus = [{"id": str(i), "slots": 1} for i in (10, 3)]
         specification.write_text(json.dumps({"version": {"major": 1, "minor": 0}, "local": [{"gpus": gpus}]}))
-        consumer = Consumer(self, "RESOURCE_GROUPS 2,gpus:1")
-        with consumer.start_ctest("--resource-spec-file", specification) as ctest:
+        project = Project(self.folder, f"upgrade_gate_add(NAME small PLAN {self.plan} RUN {self.run_folder} "
+                                       "RESOURCE_GROUPS 2,gpus:1)")
+        with subprocess.Popen(project.command("--resource-spec-file", specification, "--output-on-failure"),
+                              stdout=subprocess.PIPE, text=True) as ctest:
             seen = self.seen_by_servers(ctest)
             output = ctest.stdout.read()
             self.assertEqual(ctest.wait(), 0, output)

@@ -30,7 +30,8 @@ TARGETS = {
     "ctest_integration_test": [],
     "false_greens_test": ["upgrade-gate", "upgrade-gate-gates", "upgrade-gate-server",
                           "upgrade_gate_crashing", "upgrade_gate_misused"],
-    "gate_binary_test": ["gate_binary_test", "upgrade-gate-gates", "upgrade_gate_misused"],
+    "gate_binary_test": ["gate_binary_test", "upgrade-gate-gates", "upgrade_gate_misused",
+                         "upgrade_gate_native"],
 }
 
 
@@ -50,12 +51,12 @@ MUTATIONS = [
         'FIXTURES_REQUIRED "${evidence}" SKIP_REGULAR_EXPRESSION "[[]  SKIPPED []]")\n    endforeach()')],
         "ctest_integration_test", "test_skipped_marker_does_not_hide_a_failure"),
     Mutation(1, "GoogleTest's printer stays", [(
-        "framework/gtest/gate_registration.cc",
+        "framework/gtest/gate_run.cc",
         "  delete listeners.Release(listeners.default_result_printer());\n", "")],
         "gate_binary_test", "MisusedBinaryIsNeverGreen"),
     Mutation(2, "any number of tests will do", [(
-        "framework/gtest/gate_registration.cc",
-        "  UG_TRY(CheckOneTestRan(run));\n", "  if (run.bodies == 0) std::_Exit(failed);\n")],
+        "framework/gtest/gate_run.cc",
+        "  UG_TRY(CheckOneTestRan(run));\n", "  if (run.bodies != 1) std::_Exit(failed);\n")],
         "gate_binary_test", "MisusedBinaryIsNeverGreen"),
     Mutation(3, "every plan's tests are listed from the first plan", [
         ("ci/cmake/UpgradeGateAddTests.cmake",
@@ -66,7 +67,7 @@ MUTATIONS = [
          "_upgrade_gate_add_tests()\n")],
         "false_greens_test", "test_3_tests_are_listed_from_the_plan_that_they_judge"),
     Mutation(4, "a gate takes any plan's evidence", [(
-        "framework/gtest/gate_registration.cc",
+        "framework/gtest/gate_run.cc",
         "if (plan::WorkloadDigest(run.plan.plan) != run.evidence.summary.capture.workload) {",
         "if (false) {")],
         "false_greens_test", "test_4_without_their_set_ups_gates_believe_no_evidence"),
@@ -82,12 +83,12 @@ MUTATIONS = [
         "framework/gtest/gate_main.cc", "  std::atexit(RefuseEarlyExit);\n", "")],
         "gate_binary_test", "MisusedBinaryIsNeverGreen"),
     Mutation(7, "the report misses no result", [(
-        "framework/cli/judge_commands.cc",
-        '      problem("the gate\'s test left no result; it did not run or did not get that far");\n', "")],
+        "framework/cli/fragments.cc",
+        '      fragments.problems.emplace(gate.id, path.string() + ": " + result.error().message);\n', "")],
         "false_greens_test", "test_7_a_gate_that_ends_with_0_and_no_verdict_is_red_in_the_report"),
     Mutation(8, "a skip is no reason", [(
-        "framework/gtest/gate_registration.cc",
-        "  UG_TRY(CheckOneTestRan(run));\n", "  if (run.skipped) std::_Exit(failed);\n"
+        "framework/gtest/gate_run.cc",
+        "  UG_TRY(CheckOneTestRan(run));\n", "  if (run.stray_skip) std::_Exit(failed);\n"
         "  UG_TRY(CheckOneTestRan(run));\n")],
         "gate_binary_test", "MisusedBinaryIsNeverGreen"),
     Mutation(9, "no failing report where nothing can be judged", [(
@@ -95,10 +96,10 @@ MUTATIONS = [
         "  UG_TRY(base::CreateDirectories(layout.report()));\n", "  if (!why.message.empty()) return {};\n")],
         "false_greens_test", "test_9_ctests_own_junit_says_skipped_and_ours_says_failed"),
     Mutation(10, "shards are taken", [(
-        "framework/gtest/gate_registration.cc", '  unsetenv("GTEST_TOTAL_SHARDS");\n', "")],
+        "framework/gtest/gate_run.cc", '  unsetenv("GTEST_TOTAL_SHARDS");\n', "")],
         "false_greens_test", "test_10_sharding_repeating_and_filtering_variables_change_nothing"),
     Mutation(10, "filters are taken", [(
-        "framework/gtest/gate_registration.cc", '  GTEST_FLAG_SET(filter, "*");\n', "")],
+        "framework/gtest/gate_run.cc", '  GTEST_FLAG_SET(filter, filter);\n', "")],
         "gate_binary_test", "EnvironmentOfGoogleTestCannotDeselectTheGate"),
     Mutation(11, "the capture leaves yesterday's report", [(
         "framework/cli/capture_command.cc",
@@ -106,8 +107,8 @@ MUTATIONS = [
         '                     "the capture has started and has not finished"));\n', "")],
         "false_greens_test", "test_11_a_dead_capture_leaves_a_failing_report"),
     Mutation(11, "the report misses no result", [(
-        "framework/cli/judge_commands.cc",
-        '      problem("the gate\'s test left no result; it did not run or did not get that far");\n', "")],
+        "framework/cli/fragments.cc",
+        '      fragments.problems.emplace(gate.id, path.string() + ": " + result.error().message);\n', "")],
         "false_greens_test", "test_11_a_gate_that_aborts_is_named_by_the_report"),
     Mutation(12, "evidence of any key is reused", [(
         "framework/capture/capture.cc", "  if (record->key != key) {\n", "  if (false) {\n")],
@@ -117,7 +118,7 @@ MUTATIONS = [
         "false_greens_test", "test_13_no_exit_code_of_ours_is_below_10_but_0"),
     Mutation(13, "a missing result is a reject", [(
         "framework/cli/judge_commands.cc",
-        "report / \"verdict.env\", obstacle ?", "report / \"verdict.env\", false ?")],
+        'report / "verdict.env", obstacle ?', 'report / "verdict.env", false ?')],
         "false_greens_test", "test_13_a_crash_that_exits_with_1_is_no_reject"),
 ]
 
