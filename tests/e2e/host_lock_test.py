@@ -49,6 +49,7 @@ class HostLock(Experiment):
         with self.capturing(self.run_folder) as holder:
             wait_until(self.servers, 20, "the first capture boots")
             yield holder
+        wait_until(lambda: not self.servers(), 20, "its servers are gone")
 
     def wait_for_wait(self, holder):
         line = f"host lock {self.lock}: held by pid {holder.pid}, run folder {self.run_folder}: waiting"
@@ -102,7 +103,6 @@ class HostLock(Experiment):
                 self.assertIn("nothing was booted", self.said(self.other))
                 self.assertIn("small: interrupted", self.call("status", self.other).stdout)
                 self.assertFalse((self.other / "evidence").exists())
-            wait_until(lambda: not self.servers(), 20, "the holder's servers are gone")
 
     def test_sealed_evidence_needs_no_lock(self):
         self.capture()

@@ -99,7 +99,7 @@ MUTATIONS = [
         "framework/gtest/gate_run.cc", '  unsetenv("GTEST_TOTAL_SHARDS");\n', "")],
         "false_greens_test", "test_10_sharding_repeating_and_filtering_variables_change_nothing"),
     Mutation(10, "filters are taken", [(
-        "framework/gtest/gate_run.cc", '  GTEST_FLAG_SET(filter, filter);\n', "")],
+        "framework/gtest/gate_run.cc", '  GTEST_FLAG_SET(filter, filter);\n', '  static_cast<void>(filter);\n')],
         "gate_binary_test", "EnvironmentOfGoogleTestCannotDeselectTheGate"),
     Mutation(11, "the capture leaves yesterday's report", [(
         "framework/cli/capture_command.cc",
