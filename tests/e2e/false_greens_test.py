@@ -72,7 +72,8 @@ class FalseGreens(Experiment):
         self.measured()
         strict = self.folder / "strict.yaml"
         self.write_plan(gates=IMPOSSIBLE, path=strict)
-        project = self.project(more=f"upgrade_gate_add(NAME strict PLAN {strict} EVIDENCE {self.run_folder})")
+        theirs = shutil.copytree(self.run_folder, self.folder / "theirs")
+        project = self.project(more=f"upgrade_gate_add(NAME strict PLAN {strict} EVIDENCE {theirs})")
         ran = self.ctest(project, expect=FAILED)
         gates = {name: status for name, status in ran.items() if ".gate." in name}
         self.assertEqual(gates, {**dict.fromkeys(GATE_TESTS, "run"), "strict.gate.impossible": "fail"})
