@@ -32,40 +32,6 @@ text::TextOptions OptionsOf(const JudgedRun& run, text::Color color) {
   return {.color = color, .run = run.layout.run(), .plan_file = run.plan.file};
 }
 
-struct FragmentCheck {
-  std::vector<std::string> missing;  // gate ids
-  std::vector<std::string> problems;
-};
-
-// What each gate's own test left must be there, of this evidence, and say what
-// the judgement says.
-FragmentCheck CheckFragments(const JudgedRun& run) {
-  constexpr std::uint64_t kCap = 8 << 20;
-  FragmentCheck check;
-  for (const gates::GateResult& gate : run.judgement.gates) {
-    const auto path = run.layout.fragments() / (gate.id + ".json");
-    const auto bytes = base::ReadFile(path, kCap);
-    const auto problem = [&](const std::string& why) {
-      check.missing.push_back(gate.id);
-      check.problems.push_back(path.string() + ": " + why);
-    };
-    if (!bytes) {
-      problem("the gate's test left no result; it did not run or did not get that far");
-      continue;
-    }
-    const auto fragment = gates::ReadFragment(*bytes);
-    if (!fragment) {
-      problem(fragment.error().message);
-    } else if (fragment->id != gate.id || fragment->evidence != run.evidence.digest) {
-      problem("is of another gate or other evidence; run the gate's test again");
-    } else if (fragment->verdict != gate.verdict) {
-      problem(fmt::format("says {}, the judgement says {}; was the plan edited in between?",
-                          gates::Name(fragment->verdict), gates::Name(gate.verdict)));
-    }
-  }
-  return check;
-}
-
 // Even a run that cannot be judged leaves a report, and nothing of an earlier one.
 base::Status WriteBrokenReport(const ReportOptions& options, const base::Error& why) {
   const evidence::Layout layout(options.run);
@@ -112,7 +78,10 @@ Result<ExitCode> WriteReport(const ReportOptions& options) {
   }
   const JudgedRun& run = *judged;
   UG_TRY(WriteJudgementFolder(run));
-  const FragmentCheck fragments = options.fragments ? CheckFragments(run) : FragmentCheck{};
+  std::vector<std::string> missing;  // gates without a result of their own
+  if (options.fragments) {
+    for (const auto& [id, problem] : run.fragments.problems) missing.push_back(id);
+  }
 
   const evidence::CaptureRecord& capture = run.evidence.summary.capture;
   const junit::JunitOptions junit_options{.suite_name = run.plan.plan.name,
@@ -121,9 +90,11 @@ Result<ExitCode> WriteReport(const ReportOptions& options) {
                                           .hostname = capture.host};
   // What keeps the decision, whatever it is, from counting.
   std::optional<base::Error> obstacle;
-  if (!fragments.problems.empty()) {
+  if (!missing.empty()) {
     obstacle = base::Error{base::ErrorKind::kNothingRan, "gates without a result of their own:"};
-    for (const std::string& problem : fragments.problems) obstacle->message += "\n  " + problem;
+    for (const std::string& id : missing) {
+      obstacle->message += "\n  " + run.fragments.problems.at(id);
+    }
   } else if (!run.judgement.complete) {
     obstacle = base::Error{
         base::ErrorKind::kInfrastructure,
@@ -142,11 +113,10 @@ Result<ExitCode> WriteReport(const ReportOptions& options) {
   UG_TRY(base::CreateDirectories(report));
   UG_TRY(base::WriteFileAtomically(report / "summary.txt", summary(text::Color::kNever)));
   UG_TRY(base::WriteFileAtomically(
-      report / "junit.xml",
-      obstacle && fragments.missing.empty()
-          ? junit::RenderBroken(obstacle->message, junit_options)
-          : junit::RenderJunit(run.plan.plan, run.evidence.summary, run.judgement,
-                               fragments.missing, junit_options)));
+      report / "junit.xml", obstacle && missing.empty()
+                                ? junit::RenderBroken(obstacle->message, junit_options)
+                                : junit::RenderJunit(run.plan.plan, run.evidence.summary,
+                                                     run.judgement, missing, junit_options)));
   UG_TRY(base::WriteFileAtomically(
       report / "verdict.env", obstacle ? text::RenderBrokenEnv(base::ExitCodeOf(obstacle->kind))
                                        : text::RenderVerdictEnv(run.judgement)));
