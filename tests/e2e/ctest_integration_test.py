@@ -333,6 +333,19 @@ def test_sources_and_suites_become_the_plans_own_gate_binary(folder):
     check(b"linked latency_suite" not in binary, "only the suites that were named")
 
 
+def test_each_configuration_judges_with_its_own_gate_binary(folder):
+    p = Project(folder, LIBRARIES + "upgrade_gate_add(NAME h20 PLAN gate.yaml SOURCES ${CMAKE_BINARY_DIR}/main.cc)")
+    configured = p.configure("Ninja Multi-Config")
+    check(configured.returncode == 0, configured.stderr)
+    built = subprocess.run([CMAKE, "--build", p.build, "--config", "Release"],
+                           capture_output=True, text=True, timeout=300)
+    check(built.returncode == 0, built.stdout)
+    check(p.ctest("-C", "Release").returncode == 0, "built")
+    run = p.ctest("-C", "Debug")
+    check(run.returncode == 8 and "h20.plan (Failed)" in run.stdout, run.stdout)
+    check(f"{p.build}/Debug/h20-gates" in run.stdout, run.stdout)
+
+
 def test_a_wrong_suite_is_refused_with_those_that_exist(folder):
     for suites in ("througput", "latency througput"):
         add = LIBRARIES + f"upgrade_gate_add(NAME h20 PLAN gate.yaml SUITES {suites})"
