@@ -131,7 +131,7 @@ class OnGoldenEvidence(unittest.TestCase):
             self.assertTrue((folder / "report/summary.txt").read_text())
 
     def test_two_plans_at_once_leave_whole_fragments_and_reports(self):
-        project = self.two_plans("EVIDENCE ../evidence/{case}")
+        project = self.two_plans("EVIDENCE ../evidence/{case} ATTACHMENTS absolute")
         folders = {case: self.folder / "evidence" / case for case in ("unchanged", "slower_decode")}
         for _ in range(3):
             self.assert_both_reports_are_whole(project.ctest("-j8"), folders)
