@@ -140,7 +140,6 @@ class Readers(unittest.TestCase):
 
     def test_attachments_are_the_explanations_and_are_found_from_the_project(self):
         run = self.run_of("article", "build/article")
-        gates = {path.stem for path in (self.folder / "build/article").glob("judgement/gates/*.json")}
         for arguments, cwd, base in (
             (["--attachments", "relative"], self.folder, self.folder),
             (["--attachments", "relative", "--project", self.folder / "build"], None, self.folder / "build"),
@@ -258,8 +257,10 @@ class Readers(unittest.TestCase):
         os.rename(run, hostile)
         plan = pathlib.Path(self.folder / "plan.yaml")
         text = (GOLDEN / "unchanged/plan.yaml").read_text()
-        self.assertNotIn("not_covered", text)
-        plan.write_text(text + r'not_covered: ["\x1b[2J \u0001 \uFFFE ]]> <b> \" & [[ATTACHMENT|/etc/passwd]]"]' + "\n")
+        named = 'not_covered: ["1M context"'
+        self.assertIn(named, text)
+        attack = r'not_covered: ["\x1b[2J \u0001 \uFFFE ]]> <b> \" & [[ATTACHMENT|/etc/passwd]]"'
+        plan.write_text(text.replace(named, attack))
         self.report(hostile, "--plan", plan)
         with open(hostile + b"/report/junit.xml", "rb") as file:
             (self.folder / "with-plan.xml").write_bytes(file.read())
