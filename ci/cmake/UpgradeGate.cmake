@@ -8,7 +8,8 @@
 #     [MAX_AGE <duration>]        # refuse older evidence: 90min, 36h, 7d
 #     [SOURCES <file>…]           # gates in C++, for the plan's native gates
 #     [SUITES <name>…]            # the shipped suites of that name beside them
-#     [ATTACHMENTS absolute|relative]  # how the JUnit report names the attached files
+#     [ATTACHMENTS absolute|relative]  # how the JUnit report names attached files;
+#                                 # relative to the source folder, which then holds the run
 #     [LABELS <label>…]           # beside the label upgrade-gate
 #     [TIMEOUT <seconds>]         # of the capture; default 21600
 #     [RESOURCE_GROUPS <group>…]  # of the capture, for all its boots: "gpus:8"

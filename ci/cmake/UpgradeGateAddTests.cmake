@@ -97,7 +97,8 @@ function(_upgrade_gate_add_tests)
 
     foreach(id IN LISTS ids)
       set(test "${ug_name}.gate.${id}")
-      add_test("${test}" "${ug_gates}" --plan "${ug_plan}" --run "${ug_run}" "--gate=${id}")
+      add_test("${test}" "${ug_gates}" --plan "${ug_plan}" --run "${ug_run}" "--gate=${id}"
+               --measurements)
       set_tests_properties("${test}" PROPERTIES LABELS "${labels}" TIMEOUT ${_upgrade_gate_short}
                            FIXTURES_REQUIRED "${evidence}")
     endforeach()

@@ -20,6 +20,9 @@ constexpr const char* kFooter =
 const std::map<std::string, Format> kFormats{{"text", Format::kText}, {"json", Format::kJson}};
 const std::map<std::string, capture::WhenHeld> kWhenHeld{{"wait", capture::WhenHeld::kWait},
                                                          {"fail", capture::WhenHeld::kFail}};
+const std::map<std::string, Attachments> kAttachments{{"none", Attachments::kNone},
+                                                      {"absolute", Attachments::kAbsolute},
+                                                      {"relative", Attachments::kRelative}};
 
 }  // namespace
 
@@ -98,6 +101,14 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
                    "Require the result that each gate's own test leaves");
   report->add_option("--max-age", report_options.max_age,
                      "The evidence must not have been sealed longer ago: 36h, 90min");
+  report
+      ->add_option("--attachments", report_options.attachments,
+                   "Paths of the files that junit.xml attaches: none, absolute (Jenkins) or "
+                   "relative to the project (GitLab)")
+      ->transform(CLI::CheckedTransformer(kAttachments));
+  report->add_option("--project", report_options.project,
+                     "The folder that CI checked out; attachments and the plan's file are "
+                     "shown relative to it; default: the current folder");
 
   WatchdogOptions watchdog_options;
   CLI::App* watchdog = add(app, "watchdog", "Ends what a dead run left; started by capture itself",

@@ -72,7 +72,6 @@ struct CaseResult {
   Verdict verdict = Verdict::kInconclusive;
   Finding finding = Finding::kNotMeasured;
   std::string message;
-  std::string reason;  // the last part of `message`: "pass", "undecided; about 7 rounds …"
   // In the gate's unit (tok/s or ms): medians over the rounds, for display. A
   // gate of the candidate alone has no baseline.
   std::optional<double> baseline, candidate;
@@ -80,8 +79,9 @@ struct CaseResult {
   // ones; and its 90 % interval. Absent where the gate gives none († or void).
   std::optional<double> estimate;
   std::optional<Interval> interval;
-  int rounds = 0;  // of the arm with fewer
-  int boots = 0;   // likewise
+  int rounds = 0;           // of the arm with fewer
+  int boots = 0;            // likewise
+  std::string reason = {};  // the last part of `message`: "pass", "undecided; about 7 rounds …"
 };
 
 struct GateResult {

@@ -133,7 +133,7 @@ class OnGoldenEvidence(unittest.TestCase):
             self.assertTrue((folder / "report/summary.txt").read_text())
 
     def test_two_plans_at_once_leave_whole_fragments_and_reports(self):
-        project = self.two_plans("EVIDENCE ../evidence/{case}")
+        project = self.two_plans("EVIDENCE ../evidence/{case} ATTACHMENTS absolute")
         folders = {case: self.folder / "evidence" / case for case in ("unchanged", "slower_decode")}
         for _ in range(3):
             self.assert_both_reports_are_whole(project.ctest("-j8"), folders)
@@ -168,6 +168,19 @@ class OnGoldenEvidence(unittest.TestCase):
             self.assertNotIn("passed", junit_of(folder).values())
             self.assertTrue(junit_of(folder))
         self.assertEqual(set(outcomes.values()), {"Not Run"}, run.stdout)
+
+    def test_the_numbers_of_a_gate_reach_the_file_for_a_dashboard(self):
+        project = self.two_plans("EVIDENCE ../evidence/{case}")
+        project.ctest("-M", "Experimental", "-T", "Test")
+        (results,) = project.build.glob("Testing/*/Test.xml")
+        for test in xml.etree.ElementTree.parse(results).getroot().iter("Test"):
+            if test.findtext("Name") != "slower_decode.gate.throughput.1k-512-c1.max_loss":
+                continue
+            numbers = {each.get("name"): each.findtext("Value") for each in test.iter("NamedMeasurement")}
+            self.assertAlmostEqual(float(numbers["estimate"]), 0.75, places=2)
+            self.assertEqual(float(numbers["threshold"]), 0.97)
+            return
+        self.fail("the gate is not in Test.xml")
 
     def test_every_allowed_name_selects_exactly_its_gate(self):
         letters = "abcdefghijklmnopqrstuvwxyz"

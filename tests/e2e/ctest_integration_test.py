@@ -142,8 +142,8 @@ def test_one_plan_becomes_labelled_tests_in_order(folder):
     log = p.log()
     check(log[0] == f"capture|{plan}|--run|{out}", log)
     check(log[1] == f"verify|{out}|--plan|{plan}", log)
-    check(sorted(log[2:4]) == [f"gate|--plan|{plan}|--run|{out}|--gate=provenance",
-                               f"gate|--plan|{plan}|--run|{out}|--gate=throughput.8k-256-c8"], log)
+    check(sorted(log[2:4]) == [f"gate|--plan|{plan}|--run|{out}|--gate=provenance|--measurements",
+                               f"gate|--plan|{plan}|--run|{out}|--gate=throughput.8k-256-c8|--measurements"], log)
     check(log[4:] == [f"report|{out}|--plan|{plan}|--fragments"], log)
 
 
@@ -258,7 +258,7 @@ def test_edited_plan_shows_without_configuring_again(folder):
 def test_ids_that_a_filter_would_misread_are_passed_exactly(folder):
     p = project(folder, SIMPLE, ids=("ttft-p99", "a.b", "ttft"))
     check(p.ctest().returncode == 0, "green")
-    gates = [line.split("|")[-1] for line in p.log() if line.startswith("gate|")]
+    gates = [line.split("|")[-2] for line in p.log() if line.startswith("gate|")]
     check(sorted(gates) == ["--gate=a.b", "--gate=ttft", "--gate=ttft-p99"], gates)
 
 
@@ -270,7 +270,7 @@ def test_paths_with_special_characters_survive(folder):
     path = f"{p.source}/{plan}"
     check(p.log()[0] == f"capture|{path}|--run|{p.build}/{run}", p.log())
     check(p.log()[-1] == f"report|{p.build}/{run}|--plan|{path}|--fragments", p.log())
-    check(f"gate|--plan|{path}|--run|{p.build}/{run}|--gate=provenance" in p.log(), p.log())
+    check(f"gate|--plan|{path}|--run|{p.build}/{run}|--gate=provenance|--measurements" in p.log(), p.log())
 
 
 def test_evidence_from_elsewhere_is_judged_without_a_capture(folder):
@@ -331,6 +331,19 @@ def test_sources_and_suites_become_the_plans_own_gate_binary(folder):
     binary = (p.build / "h20.a-gates").read_bytes()
     check(b"linked gtest" in binary and b"linked throughput_suite" in binary, "sources of the libraries")
     check(b"linked latency_suite" not in binary, "only the suites that were named")
+
+
+def test_each_configuration_judges_with_its_own_gate_binary(folder):
+    p = Project(folder, LIBRARIES + "upgrade_gate_add(NAME h20 PLAN gate.yaml SOURCES ${CMAKE_BINARY_DIR}/main.cc)")
+    configured = p.configure("Ninja Multi-Config")
+    check(configured.returncode == 0, configured.stderr)
+    built = subprocess.run([CMAKE, "--build", p.build, "--config", "Release"],
+                           capture_output=True, text=True, timeout=300)
+    check(built.returncode == 0, built.stdout)
+    check(p.ctest("-C", "Release").returncode == 0, "built")
+    run = p.ctest("-C", "Debug")
+    check(run.returncode == 8 and "h20.plan (Failed)" in run.stdout, run.stdout)
+    check(f"{p.build}/Debug/h20-gates" in run.stdout, run.stdout)
 
 
 def test_a_wrong_suite_is_refused_with_those_that_exist(folder):
