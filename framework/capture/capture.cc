@@ -181,7 +181,9 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
                                     const Environment& environment, CaptureRecord& record,
                                     Status& status) {
   UG_ASSIGN(const HostLock host_lock, WaitForHost(layout, environment, status));
+  status.state = "booting";
   status.detail.clear();
+  UG_TRY(WriteStatus(layout, status));
   UG_TRY(CheckDisk(plan.plan, layout));
   UG_TRY(WritePlanFiles(plan, layout));
   UG_TRY(evidence::WriteCapture(layout, record));
@@ -238,7 +240,9 @@ base::Sha256Hex EvidenceKey(const base::Sha256Hex& workload, const base::Sha256H
 
 base::Result<CaptureResult> Capture(const plan::LoadedPlan& plan, const Layout& layout,
                                     const Environment& environment) {
-  UG_TRY(server::CheckAllocation(plan.plan, environment.gpus));
+  if (auto checked = server::CheckAllocation(plan.plan, environment.gpus); !checked) {
+    return tl::unexpected(base::At(plan.file, std::move(checked).error()));
+  }
   UG_TRY(base::CreateDirectories(layout.run()));
   UG_ASSIGN(const base::FileLock lock, base::FileLock::Acquire(layout.lock()));
 

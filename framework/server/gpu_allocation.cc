@@ -130,11 +130,16 @@ base::Result<std::vector<std::string>> AllocatedGpus(const VariableLookup& looku
   return gpus;
 }
 
+std::string GpuList(const std::vector<std::string>& gpus) {
+  std::string list;
+  for (const std::string& id : gpus) list += (list.empty() ? "" : ",") + id;
+  return list;
+}
+
 base::Status CheckAllocation(const plan::ResolvedPlan& plan,
                              const std::vector<std::string>& allocated) {
   if (allocated.empty()) return {};
-  std::string list;
-  for (const std::string& id : allocated) list += (list.empty() ? "" : ",") + id;
+  const std::string list = GpuList(allocated);
   const std::string& planned = plan.server.gpus;
   if (!planned.empty() && planned != "all") {
     const auto parts = Split(planned, ',');

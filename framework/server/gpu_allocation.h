@@ -25,6 +25,9 @@ using VariableLookup = std::function<std::optional<std::string>(const std::strin
 // allocation would measure on other GPUs than it says.
 base::Result<std::vector<std::string>> AllocatedGpus(const VariableLookup& lookup);
 
+// "0,1"
+std::string GpuList(const std::vector<std::string>& gpus);
+
 // An error (kUsage) if the plan itself says which GPUs, and says others. `all`,
 // or nothing, is narrowed to the allocation.
 base::Status CheckAllocation(const plan::ResolvedPlan& plan,
