@@ -25,8 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = "ci/false-greens.md"
 NUMBERS = range(1, 14)
 
-# CTest test -> what it runs besides its own name.
-TARGETS = {
+# CTest test -> what has to be built for it.
+TESTS = {
     "ctest_integration_test": [],
     "false_greens_test": ["upgrade-gate", "upgrade-gate-gates", "upgrade-gate-server",
                           "upgrade_gate_crashing", "upgrade_gate_misused"],
@@ -42,6 +42,7 @@ class Mutation:
     changes: list  # (file, text that is there exactly once, text in its place)
     test: str
     part: str  # of the test, as the page names it
+    targets: tuple = ()  # what the change is in and the test runs
 
 
 MUTATIONS = [
@@ -53,11 +54,13 @@ MUTATIONS = [
     Mutation(1, "GoogleTest's printer stays", [(
         "framework/gtest/gate_run.cc",
         "  delete listeners.Release(listeners.default_result_printer());\n", "")],
-        "gate_binary_test", "MisusedBinaryIsNeverGreen"),
+        "gate_binary_test", "MisusedBinaryIsNeverGreen",
+        ("upgrade_gate_misused",)),
     Mutation(2, "any number of tests will do", [(
         "framework/gtest/gate_run.cc",
         "  UG_TRY(CheckOneTestRan(run));\n", "  if (run.bodies != 1) std::_Exit(failed);\n")],
-        "gate_binary_test", "MisusedBinaryIsNeverGreen"),
+        "gate_binary_test", "MisusedBinaryIsNeverGreen",
+        ("upgrade_gate_misused",)),
     Mutation(3, "every plan's tests are listed from the first plan", [
         ("ci/cmake/UpgradeGateAddTests.cmake",
          'COMMAND "${ug_gates}" --plan "${ug_plan}" --list\n',
@@ -70,7 +73,8 @@ MUTATIONS = [
         "framework/gtest/gate_run.cc",
         "if (plan::WorkloadDigest(run.plan.plan) != run.evidence.summary.capture.workload) {",
         "if (false) {")],
-        "false_greens_test", "test_4_without_their_set_ups_gates_believe_no_evidence"),
+        "false_greens_test", "test_4_without_their_set_ups_gates_believe_no_evidence",
+        ("upgrade-gate-gates",)),
     Mutation(5, "no tests are no error", [(
         "CMakePresets.json", '"noTestsAction": "error"', '"noTestsAction": "ignore"')],
         "false_greens_test", "test_5_a_misspelt_label_is_red_through_the_shipped_preset"),
@@ -81,45 +85,57 @@ MUTATIONS = [
         "ctest_integration_test", "test_missing_gate_binary_is_a_labelled_failing_test"),
     Mutation(7, "an early exit is an exit", [(
         "framework/gtest/gate_main.cc", "  std::atexit(RefuseEarlyExit);\n", "")],
-        "gate_binary_test", "MisusedBinaryIsNeverGreen"),
+        "gate_binary_test", "MisusedBinaryIsNeverGreen",
+        ("upgrade_gate_misused",)),
     Mutation(7, "the report misses no result", [(
         "framework/cli/fragments.cc",
         '      fragments.problems.emplace(gate.id, path.string() + ": " + result.error().message);\n', "")],
-        "false_greens_test", "test_7_a_gate_that_ends_with_0_and_no_verdict_is_red_in_the_report"),
+        "false_greens_test", "test_7_a_gate_that_ends_with_0_and_no_verdict_is_red_in_the_report",
+        ("upgrade-gate",)),
     Mutation(8, "a skip is no reason", [(
         "framework/gtest/gate_run.cc",
         "  UG_TRY(CheckOneTestRan(run));\n", "  if (run.stray_skip) std::_Exit(failed);\n"
         "  UG_TRY(CheckOneTestRan(run));\n")],
-        "gate_binary_test", "MisusedBinaryIsNeverGreen"),
+        "gate_binary_test", "MisusedBinaryIsNeverGreen",
+        ("upgrade_gate_misused",)),
     Mutation(9, "no failing report where nothing can be judged", [(
         "framework/cli/failing_report.cc",
         "  UG_TRY(base::CreateDirectories(layout.report()));\n", "  if (!why.message.empty()) return {};\n")],
-        "false_greens_test", "test_9_ctests_own_junit_says_skipped_and_ours_says_failed"),
+        "false_greens_test", "test_9_ctests_own_junit_says_skipped_and_ours_says_failed",
+        ("upgrade-gate",)),
     Mutation(10, "shards are taken", [(
         "framework/gtest/gate_run.cc", '  unsetenv("GTEST_TOTAL_SHARDS");\n', "")],
-        "false_greens_test", "test_10_sharding_repeating_and_filtering_variables_change_nothing"),
+        "false_greens_test", "test_10_sharding_repeating_and_filtering_variables_change_nothing",
+        ("upgrade-gate-gates",)),
     Mutation(10, "filters are taken", [(
         "framework/gtest/gate_run.cc", '  GTEST_FLAG_SET(filter, filter);\n', '  static_cast<void>(filter);\n')],
-        "gate_binary_test", "EnvironmentOfGoogleTestCannotDeselectTheGate"),
+        "gate_binary_test", "EnvironmentOfGoogleTestCannotDeselectTheGate",
+        ("upgrade-gate-gates",)),
     Mutation(11, "the capture leaves yesterday's report", [(
         "framework/cli/capture_command.cc",
         "  UG_TRY(fail_report(base::ErrorKind::kInfrastructure,\n"
         '                     "the capture has started and has not finished"));\n', "")],
-        "false_greens_test", "test_11_a_dead_capture_leaves_a_failing_report"),
+        "false_greens_test", "test_11_a_dead_capture_leaves_a_failing_report",
+        ("upgrade_gate_crashing",)),
     Mutation(11, "the report misses no result", [(
         "framework/cli/fragments.cc",
         '      fragments.problems.emplace(gate.id, path.string() + ": " + result.error().message);\n', "")],
-        "false_greens_test", "test_11_a_gate_that_aborts_is_named_by_the_report"),
+        "false_greens_test", "test_11_a_gate_that_aborts_is_named_by_the_report",
+        ("upgrade-gate",)),
     Mutation(12, "evidence of any key is reused", [(
         "framework/capture/capture.cc", "  if (record->key != key) {\n", "  if (false) {\n")],
-        "false_greens_test", "test_12_another_digest_inherits_no_verdict"),
-    Mutation(13, "reject is 1", [(
-        "framework/base/exit_code.h", "  kReject = 10,\n", "  kReject = 1,\n")],
-        "false_greens_test", "test_13_no_exit_code_of_ours_is_below_10_but_0"),
-    Mutation(13, "a missing result is a reject", [(
+        "false_greens_test", "test_12_another_digest_inherits_no_verdict",
+        ("upgrade-gate",)),
+    Mutation(13, "a reject ends with 1", [(
+        "framework/cli/judge_commands.cc", "  return gates::ExitCodeOf(run.judgement.decision);\n",
+        "  return static_cast<ExitCode>(run.judgement.decision == gates::Decision::kReject);\n")],
+        "false_greens_test", "test_13_no_exit_code_of_ours_is_below_10_but_0",
+        ("upgrade-gate",)),
+    Mutation(13, "a missing result is no obstacle", [(
         "framework/cli/judge_commands.cc",
         'report / "verdict.env", obstacle ?', 'report / "verdict.env", false ?')],
-        "false_greens_test", "test_13_a_crash_that_exits_with_1_is_no_reject"),
+        "false_greens_test", "test_13_a_crash_that_exits_with_1_is_no_reject",
+        ("upgrade-gate",)),
 ]
 
 
@@ -138,7 +154,7 @@ def changed(text, mutation, file):
 def check():
     """Every change fits, every test exists and stands in the page, every number has one."""
     rows = {int(m[1]): m[0] for m in re.finditer(r"^\| (\d+) \|.*$", (ROOT / PAGE).read_text(), re.M)}
-    sources = {name: next(p for p in (ROOT / "tests/e2e").glob(f"{name}.*")).read_text() for name in TARGETS}
+    sources = {name: next((ROOT / "tests/e2e").glob(f"{name}.*")).read_text() for name in TESTS}
     if set(rows) != set(NUMBERS) or {m.number for m in MUTATIONS} != set(NUMBERS):
         raise SystemExit(f"{PAGE} and {__file__} must both have the numbers 1 to {NUMBERS[-1]}")
     for mutation in MUTATIONS:
@@ -162,6 +178,7 @@ class Copy:
     def __init__(self, folder, jobs):
         self.root, self.jobs = folder / "sources", jobs
         self.build = self.root / "build/mutation"
+        self.stale = set()  # targets that were built of changed sources
         files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                                cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
         for name in filter(None, files):
@@ -173,7 +190,7 @@ class Copy:
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         self.run(["cmake", "-G", "Ninja", "-S", self.root, "-B", self.build, "-DCMAKE_BUILD_TYPE=Debug",
                   "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DUPGRADE_GATE_PRECOMPILE=ON", *launcher])
-        self.make(sorted({target for targets in TARGETS.values() for target in targets}))
+        self.make(sorted({target for targets in TESTS.values() for target in targets}))
         shown = subprocess.run(["ctest", "--test-dir", self.build, "--show-only=json-v1"],
                                capture_output=True, text=True, check=True)
         self.tests = {test["name"]: test for test in json.loads(shown.stdout)["tests"]}
@@ -207,22 +224,17 @@ class Copy:
         return result.returncode == 0, result.stdout
 
     def seen_red(self, mutation):
-        passed, output = self.passes(mutation)
-        if not passed:
-            return "RED BEFORE THE CHANGE", output
         files = {path for path, _, _ in mutation.changes}
         before = {file: (self.root / file).read_text() for file in files}
         try:
             for file, text in before.items():
                 (self.root / file).write_text(changed(text, mutation, file))
-            compiled = any(file.endswith((".cc", ".h")) for file in files)
-            self.make(TARGETS[mutation.test] if compiled else [])
+            self.make(sorted(self.stale | set(mutation.targets)))
             passed, output = self.passes(mutation)
         finally:
             for file, text in before.items():
                 (self.root / file).write_text(text)
-        if compiled:
-            self.make(TARGETS[mutation.test])
+            self.stale = set(mutation.targets)  # the next build takes it back
         return ("NOT SEEN" if passed else "red"), output
 
 
@@ -241,6 +253,10 @@ def main():
         parser.error("no such number")
     with tempfile.TemporaryDirectory(prefix="upgrade-gate-mutation-") as temporary:
         copy = Copy(options.keep or pathlib.Path(temporary), options.jobs)
+        for mutation in {(m.test, m.part): m for m in wanted}.values():
+            passed, output = copy.passes(mutation)
+            if not passed:
+                raise SystemExit(f"{output}\n{mutation.test}: {mutation.part}: fails without any change")
         unseen = 0
         print(f"{'#':>2}  {'seen':8}  {'the guard that is out':52}  test", flush=True)
         for mutation in wanted:
