@@ -107,8 +107,8 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
                    "relative to the project (GitLab)")
       ->transform(CLI::CheckedTransformer(kAttachments));
   report->add_option("--project", report_options.project,
-                     "The folder that CI checked out; attachments and the plan's file are "
-                     "shown relative to it; default: the current folder");
+                     "The folder that CI checked out: attachments are relative to it (default: the "
+                     "current folder), and so is the plan's file when it is given");
 
   WatchdogOptions watchdog_options;
   CLI::App* watchdog = add(app, "watchdog", "Ends what a dead run left; started by capture itself",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <ostream>
 
 #include "framework/gates/judge.h"
 #include "reports/junit/junit.h"
@@ -17,6 +18,11 @@ struct Output {
   const char* name;
   std::function<std::string()> write;
 };
+
+// What gtest prints where the test fails.
+void PrintTo(const Output& output, std::ostream* out) {
+  *out << output.name;
+}
 
 class LocaleTest : public testing::TestWithParam<Output> {};
 
