@@ -30,7 +30,7 @@ struct Client {
 
 using PromptSource = std::function<std::vector<load::TokenIds>(
     const plan::Prompts&, const plan::Case&, evidence::Phase, int round, int count)>;
-// A transport of its own for each boot, for at most that many connections.
+// One for each boot and thread, for at most that many connections.
 using TransportFactory =
     std::function<base::Result<std::unique_ptr<load::Transport>>(int max_connections)>;
 

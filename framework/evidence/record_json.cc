@@ -219,7 +219,7 @@ Json RoundToJson(const RoundRecord& round) {
   const auto by_kind = CountKinds(round.requests);
   int failed = 0;
   for (const auto& [kind, count] : by_kind) failed += count;
-  return {{"schema", kSchema},
+  Json json = {{"schema", kSchema},
           {"case", round.case_name},
           {"arm", round.arm},
           {"boot", round.boot},
@@ -236,6 +236,8 @@ Json RoundToJson(const RoundRecord& round) {
           {"duration_ns", round.duration.count()},
           {"stopped", Name(round.stopped)},
           {"stop_detail", Shown(round.stop_detail)}};
+  PutClient(round.client, json);
+  return json;
 }
 
 base::Status RoundFromJson(const Json& json, RoundRecord& with) {
@@ -251,6 +253,7 @@ base::Status RoundFromJson(const Json& json, RoundRecord& with) {
   UG_ASSIGN(with.duration, Ns(json, "duration_ns"));
   UG_ASSIGN(with.stopped, StopReasonMember(json));
   UG_ASSIGN(with.stop_detail, base::StringMember(json, "stop_detail"));
+  UG_ASSIGN(with.client, ClientMember(json));
   return CheckCounts(json, with);
 }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <utility>
 
 #include "framework/base/text.h"
+#include "framework/gates/client.h"
 #include "framework/gates/explain.h"
 #include "framework/gates/findings.h"
 #include "framework/gates/kinds.h"
@@ -68,6 +70,8 @@ Matter Collect(const plan::ResolvedPlan& plan, const evidence::Summary& summary,
   if (kind == Kind::kRatio) add(plan.baseline(), "baseline", matter.baseline);
   add(plan.candidate(), "candidate", matter.candidate);
   matter.problems = FindProblems(plan, summary, {&of}, names);
+  std::vector<Problem> faults = FindClientFaults(summary, of, names);
+  std::move(faults.begin(), faults.end(), std::back_inserter(matter.problems));
   return matter;
 }
 

@@ -46,6 +46,10 @@ constexpr FindingRow kTable[] = {
      true, false},
     {Finding::kHostsDiffer, "hosts_differ", "rounds of different hosts are never pooled",
      kProvenance, kFail, true, true},
+    {Finding::kClientBound, "client_bound", "the client hurt the measurement", kAny, kOpen, true,
+     true},
+    {Finding::kLoadNotDelivered, "load_not_delivered", "the asked load was not put on the server",
+     kAny, kOpen, true, true},
     {Finding::kNotRecorded, "not_recorded", "what must be equal was not recorded", kProvenance,
      kOpen, true, false},
 };

@@ -9,7 +9,7 @@
 #include "framework/base/json.h"
 #include "framework/base/random.h"
 #include "framework/base/text.h"
-#include "framework/load/closed_loop.h"
+#include "framework/load/driver.h"
 #include "framework/load/completion_request.h"
 #include "framework/probes/fetch.h"
 
@@ -214,14 +214,14 @@ base::Result<bool> Waiter::TryGeneration() {
                      static_cast<std::int64_t>(
                          random.Below(static_cast<std::uint64_t>(spec_.prompts.id_count))));
   }
-  load::ClosedLoop load;
+  load::Load load;
   load.url = server_.url() + "/v1/completions";
   // The first generation may compile kernels for minutes: only our own deadline,
   // which Over() watches, ends it.
   load.request_timeout = load.stall_limit = spec_.timeout + std::chrono::minutes(1);
   if (generation_.empty()) generation_ = "generation: no answer yet";
   UG_ASSIGN(const load::LoadResult result,
-            load::RunClosedLoop(
+            load::RunLoad(
                 transport_, clock_, load,
                 {load::PrepareCompletion(spec_.served_name, spec_.sampling, prompt, kOutputTokens)},
                 [this] {
