@@ -30,7 +30,7 @@ constexpr long kReadBufferBytes = 16 << 10;
 // libcurl goes on reading a socket while there is more, and only what was there
 // at the look is of its stamp. So a stamp is good for this long, and never more
 // than that too early.
-constexpr std::chrono::microseconds kStampLasts{50};
+constexpr std::chrono::microseconds kStampLasts{100};
 // A sleeping thread wakes up to about 100 µs late; the last stretch before the
 // moment that Poll was given is spent looking instead.
 constexpr std::chrono::microseconds kSpin{100};

@@ -8,6 +8,7 @@
 #include <openssl/x509v3.h>
 
 #include <csignal>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -35,8 +36,11 @@ class TestAuthority {
   }
 
   // A handler that answers one request of each connection over TLS, with a
-  // certificate for this IP address. It outlives the authority.
-  LoopbackServer::Handler Serve(const std::string& address, const std::string& answer) const {
+  // certificate for this IP address; `rest` of the answer follows once `go` says
+  // so. It outlives the authority.
+  LoopbackServer::Handler Serve(const std::string& address, const std::string& answer,
+                                const std::shared_future<void>& go = {},
+                                const std::string& rest = "") const {
     const Key key = NewKey();
     const Certificate leaf = NewCertificate(address, key);
     X509_set_issuer_name(leaf.get(), X509_get_subject_name(certificate_.get()));
@@ -45,12 +49,16 @@ class TestAuthority {
     const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
     UG_CHECK(SSL_CTX_use_certificate(context.get(), leaf.get()) == 1 &&
              SSL_CTX_use_PrivateKey(context.get(), key.get()) == 1);
-    return [context, answer](Connection& connection) {
+    return [context, answer, go, rest](Connection& connection) {
       const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), SSL_free);
       SSL_set_fd(ssl.get(), connection.fd());
       char request[4096];
       if (SSL_accept(ssl.get()) == 1 && SSL_read(ssl.get(), request, sizeof request) > 0) {
         SSL_write(ssl.get(), answer.data(), static_cast<int>(answer.size()));
+        if (go.valid()) {
+          go.wait();
+          SSL_write(ssl.get(), rest.data(), static_cast<int>(rest.size()));
+        }
         SSL_shutdown(ssl.get());
       }
       ERR_clear_error();
