@@ -276,6 +276,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   if (request.step.resumes > 0) boot.resumes = request.step.resumes;
   boot.host = environment.client.host;
   boot.client_sha256 = environment.client.sha256;
+  boot.gpus = environment.gpus;
   boot.started_at = base::FormatUtc(environment.clock.wall());
   boot.pins = request.pins;
   boot.identity = IdentityOf(request.pins);
@@ -296,6 +297,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   spec.plan_directory = request.plan.directory;
   spec.run_id = environment.run_id;
   spec.boot = boot.number;
+  spec.gpus = boot.gpus;
   UG_ASSIGN(const auto server, environment.launcher.Start(spec));
   boot.argv = server->argv();
   UG_TRY(evidence::WriteBoot(request.layout, boot));

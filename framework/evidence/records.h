@@ -116,8 +116,10 @@ struct BootRecord {
   std::optional<int> resumes;  // the interrupted boot that this one continues
   std::string host;            // identifies the machine; rounds of different hosts are never pooled
   std::string client_sha256;   // the executable that measured
-  std::string started_at;      // UTC
-  std::string version;         // what /version said; empty: unknown
+  // Indices of the GPUs that were allocated to it, ascending; empty: no allocation.
+  std::vector<std::string> gpus;
+  std::string started_at;  // UTC
+  std::string version;     // what /version said; empty: unknown
   // What the launcher proved: `image` is one digest that stands for everything pinned.
   struct Pin {
     std::string name;  // "executable", "file profiles/old.yaml", "image"
