@@ -185,7 +185,7 @@ std::vector<BadEdit> WorkloadAndOrder() {
        kShort,
        "{name: short, input_tokens: 64, output_tokens: 16, rate: ^3, arrivals: poisson, requests: "
        "4}",
-       {"\"rate\" must be a rate like 0.3/s, not \"3\""}},
+       {"\"rate\" has no unit: write 3/s"}},
       {"rate_of_zero",
        p,
        kShort,
