@@ -33,7 +33,7 @@ class Driver;
 // One place of the loop, used by one request after another.
 class Slot final : public TransferSink {
  public:
-  Slot(Driver& driver, const ReaderCaps& caps) : reader(caps), driver_(driver) {}
+  Slot(Driver& driver, const ClosedLoop& load) : reader(load.caps, load.spool), driver_(driver) {}
   void OnHead(TransferId id, const ResponseHead& head, Instant at) override;
   void OnBody(TransferId id, std::string_view bytes, Instant at) override;
   void OnEnd(TransferId id, const TransferEnd& end, Instant at) override;
@@ -79,6 +79,7 @@ class Driver {
   Instant NextLimit(const Slot& slot) const;
   void EnforceLimits();
   void CancelAll();
+  void KeepStream(int index, evidence::RawBytes raw);
   void Stop(StopReason reason, std::string detail);
   bool AskToStop();
 
@@ -130,8 +131,10 @@ void Driver::Ended(Slot& slot, EndKind kind, std::string_view detail, Instant at
   record.index = static_cast<int>(slot.index);
   record.body_sha256 = request.body_sha256;
   record.prompt_sha256 = request.prompt_sha256;
-  record.input_tokens = request.input_tokens;
-  record.output_tokens = request.output_tokens;
+  record.input_tokens = request.expected.input_tokens;
+  record.output_tokens = request.expected.output_tokens;
+  record.streamed = request.expected.form.stream;
+  record.empty_allowed = request.expected.allow_empty_output;
   record.times = {.scheduled = since_start(slot.scheduled),
                   .sent = since_start(slot.sent),
                   .first_byte = since_start(seen.first_byte),
@@ -145,19 +148,35 @@ void Driver::Ended(Slot& slot, EndKind kind, std::string_view detail, Instant at
   record.finish_reason = seen.finish_reason;
   record.text_bytes = seen.text_bytes;
   record.chunks = seen.chunks;
-  record.failure = Judge({request.input_tokens, request.output_tokens}, seen);
-  record.notes = seen.notes;
+  record.reasoning_bytes = seen.reasoning_bytes;
+  record.reasoning_field = seen.reasoning_field;
+  record.tool_calls = seen.tool_calls;
+  Outcome outcome = Judge(request.expected, seen);
+  record.failure = std::move(outcome.failure);
+  record.notes = std::move(outcome.notes);
 
+  if (!record.accepted() || load_.keep_streams == plan::KeepStreams::kAll) {
+    KeepStream(record.index, slot.reader.TakeRaw());
+  }
   if (record.accepted()) {
     result_.failures_in_a_row = 0;
     return;
   }
-  result_.failed_streams.push_back({record.index, evidence::Phase::kFormal, slot.reader.raw()});
   ++result_.failures_in_a_row;
   if (load_.consecutive_failures && result_.failures_in_a_row >= *load_.consecutive_failures) {
     Stop(StopReason::kGuard,
          fmt::format("{} failures in a row, the last of them {} ({})", result_.failures_in_a_row,
                      evidence::Name(record.failure->kind), record.failure->detail));
+  }
+}
+
+void Driver::KeepStream(int index, evidence::RawBytes raw) {
+  evidence::RawStream& stream = result_.streams.emplace_back();
+  stream.index = index;
+  if (load_.spool) {
+    stream.spooled = std::make_shared<const evidence::RawBytes>(std::move(raw));
+  } else {
+    stream.bytes = raw.Read().value();  // memory cannot fail to be read
   }
 }
 
@@ -168,13 +187,15 @@ void Driver::Stop(StopReason reason, std::string detail) {
 }
 
 base::Status Driver::StartIn(Slot& slot, Instant scheduled) {
-  slot.reader.Reset();
   slot.index = next_++;
+  slot.reader.Reset(requests_[slot.index].expected.form);
   slot.scheduled = scheduled;
   slot.sent = slot.last_byte = clock_.now();
+  const ResponseForm& form = requests_[slot.index].expected.form;
   HttpRequest request;
   request.url = load_.url;
-  request.headers = {{"Content-Type", "application/json"}, {"Accept", "text/event-stream"}};
+  request.headers = {{"Content-Type", "application/json"},
+                     {"Accept", form.stream ? "text/event-stream" : "application/json"}};
   request.body = requests_[slot.index].body;
   UG_ASSIGN(slot.id, transport_.Start(request, slot));
   slot.busy = true;
@@ -256,7 +277,7 @@ base::Result<LoadResult> Driver::Run() {
   }
   const std::size_t count = std::min(static_cast<std::size_t>(load_.concurrency), requests_.size());
   for (std::size_t i = 0; i < count; ++i) {
-    slots_.push_back(std::make_unique<Slot>(*this, load_.caps));
+    slots_.push_back(std::make_unique<Slot>(*this, load_));
     free_.emplace_back(slots_.back().get(), start_);
   }
   while (in_flight_ > 0 || MaySend()) {
@@ -264,6 +285,7 @@ base::Result<LoadResult> Driver::Run() {
     UG_TRY(Refill());
     UG_TRY(transport_.Poll(std::min(next_check_, next_limit_)));
     EnforceLimits();
+    if (load_.spool) UG_TRY(load_.spool->status());
   }
 
   const Instant end = clock_.now();
@@ -283,7 +305,7 @@ base::Result<LoadResult> Driver::Run() {
   }
   if (!unrecorded.empty()) last_end_ = end;
   result_.duration = last_end_ - start_;
-  std::sort(result_.failed_streams.begin(), result_.failed_streams.end(),
+  std::sort(result_.streams.begin(), result_.streams.end(),
             [](const auto& a, const auto& b) { return a.index < b.index; });
   return std::move(result_);
 }

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,12 +35,15 @@ struct ClosedLoop {
   std::optional<int> consecutive_failures;
   int failures_in_a_row = 0;  // carried over from the case's last round
   ReaderCaps caps;
+  plan::KeepStreams keep_streams = plan::KeepStreams::kFailed;
+  // Where raw bytes go while the load runs; null: memory. An error of it ends the load.
+  std::shared_ptr<evidence::Spool> spool;
 };
 
 struct LoadResult {
-  std::vector<evidence::RequestRecord> requests;    // those that were sent, by index
-  std::vector<evidence::RawStream> failed_streams;  // by index
-  base::Nanoseconds duration{};  // from the first scheduled moment to the last end
+  std::vector<evidence::RequestRecord> requests;  // those that were sent, by index
+  std::vector<evidence::RawStream> streams;       // of the failed, or of all; by index
+  base::Nanoseconds duration{};                   // from the first scheduled moment to the last end
   evidence::StopReason stopped = evidence::StopReason::kNone;
   std::string stop_detail;
   int failures_in_a_row = 0;  // at the end

@@ -61,7 +61,7 @@ class ClosedLoopTest : public ::testing::Test {
     auto result = RunClosedLoop(transport_, clock_, load_, requests_, stop);
     EXPECT_TRUE(result) << (result ? "" : result.error().message);
     EXPECT_EQ(transport_.in_flight(), 0);
-    return result ? *result : LoadResult{};
+    return result ? *std::move(result) : LoadResult{};
   }
   std::vector<int> StartedMs() const {
     std::vector<int> times;
@@ -112,7 +112,7 @@ TEST_F(ClosedLoopTest, RecordsExactTimesOfOneRequest) {
   EXPECT_EQ(record.prompt_sha256, requests_[0].prompt_sha256);
   EXPECT_EQ(result.duration, 22ms);
   EXPECT_EQ(result.stopped, StopReason::kNone);
-  EXPECT_THAT(result.failed_streams, IsEmpty());
+  EXPECT_THAT(result.streams, IsEmpty());
 }
 
 TEST_F(ClosedLoopTest, SendsTheBodyToTheUrl) {
@@ -169,10 +169,20 @@ TEST_F(ClosedLoopTest, AFailedRequestKeepsItsRawBytesAndIsNotRetried) {
   const LoadResult result = Run(3);
   EXPECT_THAT(Kinds(result), ElementsAre("accepted", "http_status", "accepted"));
   EXPECT_EQ(transport_.started.size(), 3u);
-  ASSERT_EQ(result.failed_streams.size(), 1u);
-  EXPECT_EQ(result.failed_streams[0].index, 1);
-  EXPECT_EQ(result.failed_streams[0].bytes, "busy");
+  ASSERT_EQ(result.streams.size(), 1u);
+  EXPECT_EQ(result.streams[0].index, 1);
+  EXPECT_EQ(result.streams[0].bytes, "busy");
   EXPECT_EQ(result.failures_in_a_row, 0);
+}
+
+TEST_F(ClosedLoopTest, KeepsAllStreamsWhereThePlanSaysSoAndSpoolsThem) {
+  load_.keep_streams = plan::KeepStreams::kAll;
+  load_.spool = *evidence::Spool::Create(::testing::TempDir());
+  transport_.scripts = {Good(), Refused(5ms), Good()};
+  const LoadResult result = Run(3);
+  ASSERT_EQ(result.streams.size(), 3u);
+  EXPECT_EQ(*result.streams[0].spooled->Read(), kText + kLastText + kUsage + kDone);
+  EXPECT_EQ(*result.streams[1].spooled->Read(), "busy");
 }
 
 TEST_F(ClosedLoopTest, TransportEndsAreJudged) {
@@ -349,7 +359,7 @@ TEST_F(ClosedLoopTest, AnInterruptionRecordsOnlyWhatEnded) {
   ASSERT_EQ(result.requests.size(), 1u);
   EXPECT_EQ(result.requests[0].index, 1);
   EXPECT_EQ(result.stopped, StopReason::kInterrupted);
-  EXPECT_THAT(result.failed_streams, IsEmpty());
+  EXPECT_THAT(result.streams, IsEmpty());
   EXPECT_EQ(result.failures_in_a_row, 0);
 }
 
