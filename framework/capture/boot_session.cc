@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
-#include "framework/base/json.h"
-#include "framework/base/text.h"
+#include "framework/capture/case_prompts.h"
 #include "framework/evidence/store.h"
 #include "framework/load/closed_loop.h"
 #include "framework/probes/readiness.h"
+#include "framework/probes/server_tokenizer.h"
 
 namespace upgrade_gate::capture {
 namespace {
@@ -18,35 +20,18 @@ using evidence::Phase;
 using evidence::RoundRecord;
 using evidence::StopReason;
 
-std::vector<load::PreparedRequest> Prepare(const BootRequest& request, const plan::Case& of,
-                                           Phase phase, int round, int count) {
-  const plan::ResolvedPlan& plan = request.plan.plan;
+base::Result<std::vector<load::PreparedRequest>> Prepare(const plan::ResolvedPlan& plan,
+                                                         const plan::Case& of,
+                                                         const CasePrompts& prompts, Phase phase,
+                                                         int round, int count) {
+  const load::RequestSettings settings = load::SettingsOf(plan, of);
+  UG_ASSIGN(const auto made, prompts.Of(phase, round, count));
   std::vector<load::PreparedRequest> prepared;
-  prepared.reserve(static_cast<std::size_t>(count));
-  for (const load::TokenIds& prompt :
-       request.environment.prompts(plan.workload.prompts, of, phase, round, count)) {
-    prepared.push_back(load::PrepareCompletion(plan.model.served_name, plan.workload.sampling,
-                                               prompt, of.output_tokens));
+  prepared.reserve(made.size());
+  for (const load::Prompt& prompt : made) {
+    UG_ASSIGN(prepared.emplace_back(), load::PrepareRequest(settings, prompt));
   }
   return prepared;
-}
-
-// The prompts of a case are the same in every boot: written once, for replays.
-base::Status WritePromptsOf(const BootRequest& request, const plan::Case& of, int rounds) {
-  const plan::ResolvedPlan& plan = request.plan.plan;
-  std::string lines;
-  for (int round = 1; round <= rounds; ++round) {
-    base::Json requests = base::Json::array();
-    for (const load::TokenIds& prompt : request.environment.prompts(
-             plan.workload.prompts, of, Phase::kFormal, round, of.requests)) {
-      requests.push_back(
-          {{"prompt_sha256", load::PromptFingerprint(prompt)}, {"token_ids", prompt}});
-    }
-    const base::Json line = {
-        {"schema", evidence::kSchema}, {"round", round}, {"requests", requests}};
-    lines += base::WriteJsonLine(line) + "\n";
-  }
-  return evidence::WritePrompts(request.layout, of.name, lines);
 }
 
 // Drops what is delivered: only that the transfers ended is of interest.
@@ -81,26 +66,34 @@ base::Status PrimeConnections(load::Transport& transport, base::Clock& clock,
 class Session {
  public:
   Session(const BootRequest& request, server::RunningServer& server, load::Transport& transport,
-          BootRecord& boot)
-      : request_(request), server_(server), transport_(transport), boot_(boot) {}
+          std::shared_ptr<evidence::Spool> spool, BootRecord& boot)
+      : request_(request),
+        server_(server),
+        transport_(transport),
+        spool_(std::move(spool)),
+        boot_(boot) {}
 
   // False: the boot has ended early, boot_ says why.
   base::Result<bool> MeasureCase(const plan::Case& of) {
     const plan::Workload& workload = request_.plan.plan.workload;
     const int rounds = request_.step.step->rounds;
-    UG_TRY(WritePromptsOf(request_, of, rounds));
+    const plan::ResolvedPlan& plan = request_.plan.plan;
+    probes::ServerTokenizer tokenizer(transport_, request_.environment.clock, server_.url(),
+                                      plan.model.served_name, request_.environment.interrupted);
+    UG_ASSIGN(
+        const CasePrompts prompts,
+        CasePrompts::Open(plan, request_.layout, request_.environment.prompts, of, tokenizer));
 
     std::vector<evidence::RequestRecord> warmup;
     std::vector<evidence::RawStream> warmup_streams;
     if (const int count = request_.plan.plan.warmup_requests(of); count > 0) {
       load::ClosedLoop loop = LoopOf(of);
       loop.concurrency = std::min(of.concurrency, count);
-      UG_ASSIGN(
-          load::LoadResult result,
-          load::RunClosedLoop(transport_, request_.environment.clock, loop,
-                              Prepare(request_, of, Phase::kWarmup, 1, count), StopCheckFor()));
+      UG_ASSIGN(const auto requests, Prepare(plan, of, prompts, Phase::kWarmup, 1, count));
+      UG_ASSIGN(load::LoadResult result, load::RunClosedLoop(transport_, request_.environment.clock,
+                                                             loop, requests, StopCheckFor()));
       warmup = std::move(result.requests);
-      warmup_streams = std::move(result.failed_streams);
+      warmup_streams = std::move(result.streams);
       for (evidence::RawStream& stream : warmup_streams) stream.phase = Phase::kWarmup;
       UG_ASSIGN(const bool goes_on, GoesOn(result, of.name, 0));
       if (!goes_on) return false;
@@ -116,7 +109,8 @@ class Session {
       load::ClosedLoop loop = LoopOf(of);
       loop.consecutive_failures = workload.guard.consecutive_failures;
       loop.failures_in_a_row = failures_in_a_row;
-      const auto requests = Prepare(request_, of, Phase::kFormal, number, of.requests);
+      UG_ASSIGN(const auto requests,
+                Prepare(plan, of, prompts, Phase::kFormal, number, of.requests));
       const std::string started_at = base::FormatUtc(request_.environment.clock.wall());
       int checks = 0;
       const load::StopCheck check = StopCheckFor();
@@ -141,7 +135,7 @@ class Session {
       round.stopped = result.stopped;
       round.stop_detail = result.stop_detail;
       round.requests = std::move(result.requests);
-      std::vector<evidence::RawStream> streams = std::move(result.failed_streams);
+      std::vector<evidence::RawStream> streams = std::move(result.streams);
       if (number == 1) {
         round.warmup = std::move(warmup);
         std::move(warmup_streams.begin(), warmup_streams.end(), std::back_inserter(streams));
@@ -163,10 +157,12 @@ class Session {
   load::ClosedLoop LoopOf(const plan::Case& of) const {
     const plan::Workload& workload = request_.plan.plan.workload;
     load::ClosedLoop loop;
-    loop.url = server_.url() + "/v1/completions";
+    loop.url = server_.url() + std::string(load::PathOf(of.api));
     loop.concurrency = of.concurrency;
     loop.request_timeout = workload.request_timeout;
     loop.stall_limit = workload.stall_limit;
+    loop.keep_streams = workload.keep_streams;
+    loop.spool = spool_;
     return loop;
   }
 
@@ -236,6 +232,7 @@ class Session {
   const BootRequest& request_;
   server::RunningServer& server_;
   load::Transport& transport_;
+  std::shared_ptr<evidence::Spool> spool_;  // of the raw streams of a round that runs
   BootRecord& boot_;
 };
 
@@ -284,6 +281,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   UG_TRY(WriteStatus(request.layout, status));
   environment.say(fmt::format("boot {}: starting {}", boot.number, boot.arm));
 
+  UG_ASSIGN(auto spool, evidence::Spool::Create(request.layout.run()));
   server::ServerSpec spec;
   spec.arm = *arm;
   spec.settings = plan.server;
@@ -302,6 +300,8 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   readiness.served_name = plan.model.served_name;
   readiness.sampling = plan.workload.sampling;
   readiness.prompts = plan.workload.prompts;
+  readiness.api = plan.workload.api;
+  readiness.acceptance = plan.workload.acceptance;
   readiness.timeout = plan.server.ready_timeout;
   auto ready = probes::WaitUntilReady(*transport, environment.clock, *server, readiness,
                                       environment.say, environment.interrupted);
@@ -321,7 +321,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));
 
-  Session session(request, *server, *transport, boot);
+  Session session(request, *server, *transport, std::move(spool), boot);
   for (const std::string& case_name : request.step.pending) {
     const plan::Case* of = plan.FindCase(case_name);
     UG_CHECK(of != nullptr);

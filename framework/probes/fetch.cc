@@ -34,10 +34,13 @@ class BodySink final : public load::TransferSink {
 }  // namespace
 
 base::Result<Fetched> Fetch(load::Transport& transport, base::Clock& clock, const std::string& url,
-                            base::Instant until, const std::function<bool()>& give_up) {
+                            base::Instant until, const std::function<bool()>& give_up,
+                            const std::string& json_body) {
   BodySink sink(transport);
   load::HttpRequest request;
-  request.method = "GET";
+  request.method = json_body.empty() ? "GET" : "POST";
+  if (!json_body.empty()) request.headers = {{"Content-Type", "application/json"}};
+  request.body = json_body;
   request.url = url;
   UG_ASSIGN(const load::TransferId id, transport.Start(request, sink));
   Fetched fetched;
