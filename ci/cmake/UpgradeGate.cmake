@@ -6,6 +6,10 @@
 #     [RUN <dir>]                 # where the run is put; default <binary dir>/<name>.run
 #     [EVIDENCE <dir>]            # judge the run in this folder instead of capturing one
 #     [MAX_AGE <duration>]        # refuse older evidence: 90min, 36h, 7d
+#     [SOURCES <file>…]           # gates in C++, for the plan's native gates
+#     [SUITES <name>…]            # the shipped suites of that name beside them
+#     [ATTACHMENTS absolute|relative]  # how the JUnit report names attached files;
+#                                 # relative to the source folder, which then holds the run
 #     [LABELS <label>…]           # beside the label upgrade-gate
 #     [TIMEOUT <seconds>]         # of the capture; default 21600
 #     [RESOURCE_GROUPS <group>…]  # of the capture, for all its boots: "gpus:8"
@@ -20,14 +24,14 @@
 #
 # The command and the gate binary are the targets UpgradeGate::upgrade-gate and
 # UpgradeGate::upgrade-gate-gates, or the files that the variables
-# UPGRADE_GATE_COMMAND and UPGRADE_GATE_GATES name.
+# UPGRADE_GATE_COMMAND and UPGRADE_GATE_GATES name. With SOURCES or SUITES the
+# gate binary is the target <name>-gates, compiled here with the project's own
+# flags against the project's own GoogleTest.
 #
 # Run with `ctest -L '^upgrade-gate$' --no-tests=error`: without the option a
 # misspelt label is a success.
 
 include_guard(GLOBAL)
-
-set(_upgrade_gate_folder "${CMAKE_CURRENT_LIST_DIR}")
 
 # Sets <out> to `value` as a bracket argument, which no character can end.
 function(_upgrade_gate_quote out value)
@@ -57,10 +61,28 @@ function(_upgrade_gate_tool out variable)
   endforeach()
 endfunction()
 
+# Makes the gate binary `target` of a plan from its own sources and the named suites.
+function(_upgrade_gate_binary where target sources suites)
+  if(NOT TARGET UpgradeGate::gtest)
+    message(FATAL_ERROR "${where}: SOURCES and SUITES are C++: name CXX in project() before UpgradeGate is found")
+  endif()
+  get_property(known GLOBAL PROPERTY UPGRADE_GATE_SUITES)
+  set(libraries UpgradeGate::gtest)
+  foreach(suite IN LISTS suites)
+    if(NOT suite IN_LIST known)
+      list(JOIN known ", " names)
+      message(FATAL_ERROR "${where}: no suite is called \"${suite}\"; there are: ${names}")
+    endif()
+    list(APPEND libraries UpgradeGate::${suite}_suite)
+  endforeach()
+  add_executable(${target} ${sources})
+  target_link_libraries(${target} PRIVATE ${libraries})
+endfunction()
+
 function(upgrade_gate_add)
   set(options "")
-  set(single NAME PLAN RUN EVIDENCE MAX_AGE TIMEOUT PROCESSORS)
-  set(multiple LABELS RESOURCE_GROUPS)
+  set(single NAME PLAN RUN EVIDENCE MAX_AGE ATTACHMENTS TIMEOUT PROCESSORS)
+  set(multiple SOURCES SUITES LABELS RESOURCE_GROUPS)
   cmake_parse_arguments(PARSE_ARGV 0 arg "${options}" "${single}" "${multiple}")
   set(where "upgrade_gate_add(${arg_NAME})")
   if(DEFINED arg_UNPARSED_ARGUMENTS)
@@ -93,6 +115,9 @@ function(upgrade_gate_add)
   if(DEFINED arg_MAX_AGE AND NOT arg_MAX_AGE MATCHES "^[1-9][0-9]*(s|min|h|d)$")
     message(FATAL_ERROR "${where}: MAX_AGE is \"${arg_MAX_AGE}\"; write 90min, 36h or 7d")
   endif()
+  if(DEFINED arg_ATTACHMENTS AND NOT arg_ATTACHMENTS MATCHES "^(absolute|relative)$")
+    message(FATAL_ERROR "${where}: ATTACHMENTS is \"${arg_ATTACHMENTS}\"; write absolute or relative")
+  endif()
 
   cmake_path(ABSOLUTE_PATH arg_PLAN BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
   set(capture TRUE)
@@ -121,13 +146,24 @@ function(upgrade_gate_add)
   endforeach()
 
   _upgrade_gate_tool(command UPGRADE_GATE_COMMAND UpgradeGate::upgrade-gate upgrade-gate)
-  _upgrade_gate_tool(gates UPGRADE_GATE_GATES UpgradeGate::upgrade-gate-gates upgrade-gate-gates)
+  if(DEFINED arg_SOURCES OR DEFINED arg_SUITES)
+    _upgrade_gate_binary("${where}" "${arg_NAME}-gates" "${arg_SOURCES}" "${arg_SUITES}")
+    set(gates "$<TARGET_FILE:${arg_NAME}-gates>")
+  else()
+    _upgrade_gate_tool(gates UPGRADE_GATE_GATES UpgradeGate::upgrade-gate-gates upgrade-gate-gates)
+  endif()
+
+  # Copies, so that a package that moves away leaves tests that fail and say so.
+  set(scripts "${CMAKE_BINARY_DIR}/upgrade-gate")
+  foreach(script IN ITEMS UpgradeGateAddTests.cmake UpgradeGateFail.cmake)
+    configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${script}" "${scripts}/${script}" COPYONLY)
+  endforeach()
 
   # The settings are literal; only the two tools are generator expressions.
   set(base "${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.upgrade-gate")
   set(settings "")
   foreach(pair IN ITEMS "name:NAME" "plan:PLAN" "run:RUN" "max_age:MAX_AGE" "labels:LABELS"
-                        "timeout:TIMEOUT" "resource_groups:RESOURCE_GROUPS" "processors:PROCESSORS")
+                        "attachments:ATTACHMENTS" "timeout:TIMEOUT" "resource_groups:RESOURCE_GROUPS" "processors:PROCESSORS")
     string(REPLACE ":" ";" pair "${pair}")
     list(GET pair 0 setting)
     list(GET pair 1 keyword)
@@ -135,10 +171,11 @@ function(upgrade_gate_add)
     string(APPEND settings "set(ug_${setting} ${quoted})\n")
   endforeach()
   _upgrade_gate_quote(cmake "${CMAKE_COMMAND}")
-  _upgrade_gate_quote(script "${_upgrade_gate_folder}/UpgradeGateAddTests.cmake")
-  _upgrade_gate_quote(fail "${_upgrade_gate_folder}/UpgradeGateFail.cmake")
+  _upgrade_gate_quote(project "${CMAKE_SOURCE_DIR}")
+  _upgrade_gate_quote(script "${scripts}/UpgradeGateAddTests.cmake")
+  _upgrade_gate_quote(fail "${scripts}/UpgradeGateFail.cmake")
   string(APPEND settings "set(ug_capture ${capture})\nset(ug_cmake ${cmake})\nset(ug_fail ${fail})\n"
-                         "include(${script})\n")
+                         "set(ug_project ${project})\ninclude(${script})\n")
   file(WRITE "${base}.tests.cmake" "${settings}")
 
   get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)

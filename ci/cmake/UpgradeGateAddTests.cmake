@@ -1,9 +1,12 @@
 # Runs inside ctest, once for each upgrade_gate_add: asks the gate binary for the
 # gates of the plan as it is now and makes the tests.
 #
-# Reads ug_name, ug_plan, ug_run, ug_max_age, ug_labels, ug_timeout,
-# ug_resource_groups, ug_processors, ug_capture, ug_cmake, ug_fail, ug_command
-# and ug_gates.
+# Reads ug_name, ug_plan, ug_run, ug_max_age, ug_labels, ug_attachments,
+# ug_timeout, ug_resource_groups, ug_processors, ug_capture, ug_cmake, ug_fail,
+# ug_project, ug_command and ug_gates.
+
+# ctest has no policies of its own, and without them "x" in if() may be a variable.
+cmake_policy(VERSION 3.25)
 
 # The ids of the plan's gates, or why there are none: one of them is empty.
 function(_upgrade_gate_list out_ids out_problem)
@@ -13,7 +16,7 @@ function(_upgrade_gate_list out_ids out_problem)
     if("${${tool}}" STREQUAL "" OR NOT EXISTS "${${tool}}" OR IS_DIRECTORY "${${tool}}")
       set(what "command upgrade-gate")
       if(tool STREQUAL "ug_gates")
-        set(what "gate binary upgrade_gate_gates")
+        set(what "gate binary")
       endif()
       set(${out_problem}
           "the ${what} is not there: \"${${tool}}\"; build it first (a multi-configuration build needs ctest -C)"
@@ -94,7 +97,8 @@ function(_upgrade_gate_add_tests)
 
     foreach(id IN LISTS ids)
       set(test "${ug_name}.gate.${id}")
-      add_test("${test}" "${ug_gates}" --plan "${ug_plan}" --run "${ug_run}" "--gate=${id}")
+      add_test("${test}" "${ug_gates}" --plan "${ug_plan}" --run "${ug_run}" "--gate=${id}"
+               --measurements)
       set_tests_properties("${test}" PROPERTIES LABELS "${labels}" TIMEOUT ${_upgrade_gate_short}
                            FIXTURES_REQUIRED "${evidence}")
     endforeach()
@@ -103,7 +107,12 @@ function(_upgrade_gate_add_tests)
   # Also with a broken plan: yesterday's report must not stay.
   if(EXISTS "${ug_command}")
     set(test "${ug_name}.report")
-    add_test("${test}" "${ug_command}" report "${ug_run}" --plan "${ug_plan}" --fragments ${age})
+    set(attachments "")
+    if(NOT "${ug_attachments}" STREQUAL "")
+      set(attachments --attachments "${ug_attachments}" --project "${ug_project}")
+    endif()
+    add_test("${test}" "${ug_command}" report "${ug_run}" --plan "${ug_plan}" --fragments ${age}
+             ${attachments})
     set_tests_properties("${test}" PROPERTIES LABELS "${labels}" TIMEOUT ${_upgrade_gate_short}
                          FIXTURES_CLEANUP "${fixtures}")
   endif()

@@ -1,5 +1,5 @@
-# How the project's own libraries and tests are declared: one static library a
-# folder, explicit sources, headers as a verified header set.
+# How the project's own libraries and tests are declared: one library a folder,
+# explicit sources, headers as a verified header set.
 
 include_guard(GLOBAL)
 
@@ -17,7 +17,9 @@ target_compile_options(
             -Wold-style-cast
             -Wnon-virtual-dtor
             -Woverloaded-virtual
-            -Wimplicit-fallthrough)
+            -Wimplicit-fallthrough
+            # What is installed names no folder of the machine that built it.
+            $<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
@@ -38,6 +40,36 @@ if(UPGRADE_GATE_PRECOMPILE)
   target_precompile_headers(upgrade_gate_precompiled_test PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
+# What `cmake --install` writes and `find_package(UpgradeGate)` reads. A header
+# keeps its path from the project's root below `include`, a source below `source`.
+option(UPGRADE_GATE_INSTALL "Install Upgrade Gate" ${PROJECT_IS_TOP_LEVEL})
+set(UPGRADE_GATE_INSTALL_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/upgrade_gate)
+set(UPGRADE_GATE_INSTALL_SOURCE ${CMAKE_INSTALL_DATADIR}/upgrade_gate/source)
+set(UPGRADE_GATE_INSTALL_CMAKE ${CMAKE_INSTALL_LIBDIR}/cmake/UpgradeGate)
+
+# Names the folder's target: upgrade_gate_<last part> and UpgradeGate::<last part>;
+# a suite has `_suite` after it, since suites/throughput is no gate kind.
+function(_upgrade_gate_name out folder)
+  cmake_path(GET folder FILENAME name)
+  if(folder MATCHES "^suites/")
+    string(APPEND name "_suite")
+  endif()
+  set(${out} ${name} PARENT_SCOPE)
+endfunction()
+
+# A header-only library that only sources use is needed to build, and nothing to
+# find or link where the installed package is used.
+function(_upgrade_gate_link_privately target)
+  foreach(dependency IN LISTS ARGN)
+    get_target_property(type ${dependency} TYPE)
+    get_target_property(libraries ${dependency} INTERFACE_LINK_LIBRARIES)
+    if(type STREQUAL "INTERFACE_LIBRARY" AND NOT libraries)
+      set(dependency $<BUILD_INTERFACE:${dependency}>)
+    endif()
+    target_link_libraries(${target} PRIVATE ${dependency})
+  endforeach()
+endfunction()
+
 # upgrade_gate_library(<folder> SOURCES… [HEADERS…] [PRIVATE_HEADERS…] [DEPENDS…] [PRIVATE_DEPENDS…])
 #
 # `<folder>` is the path from the project's root (framework/base, fixtures/process).
@@ -47,7 +79,7 @@ function(upgrade_gate_library folder)
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "upgrade_gate_library(${folder}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
-  cmake_path(GET folder FILENAME name)
+  _upgrade_gate_name(name ${folder})
   set(target upgrade_gate_${name})
   add_library(${target} STATIC)
   add_library(UpgradeGate::${name} ALIAS ${target})
@@ -57,12 +89,48 @@ function(upgrade_gate_library folder)
     PRIVATE ${arg_SOURCES} ${arg_PRIVATE_HEADERS}
     PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
   target_compile_features(${target} PUBLIC cxx_std_20)
-  target_link_libraries(
-    ${target}
-    PUBLIC ${arg_DEPENDS}
-    PRIVATE $<BUILD_INTERFACE:upgrade_gate_settings> ${arg_PRIVATE_DEPENDS})
+  target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:upgrade_gate_settings>)
+  _upgrade_gate_link_privately(${target} ${arg_PRIVATE_DEPENDS})
   if(UPGRADE_GATE_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM upgrade_gate_precompiled_library)
+  endif()
+endfunction()
+
+# upgrade_gate_source_library(<folder> SOURCES… [HEADERS…] [DEPENDS…])
+#
+# Ships as sources and is compiled in each program that links it, against the
+# user's own GoogleTest: a library built against one GoogleTest fails to link
+# with another. The target is named as upgrade_gate_library names it, except that
+# suites/<name> becomes UpgradeGate::<name>_suite, which upgrade_gate_add(… SUITES
+# <name>) knows. Installed with all its files, private headers among them.
+function(upgrade_gate_source_library folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;DEPENDS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(
+      FATAL_ERROR "upgrade_gate_source_library(${folder}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  _upgrade_gate_name(name ${folder})
+  set(target upgrade_gate_${name})
+  add_library(${target} INTERFACE)
+  add_library(UpgradeGate::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_link_libraries(${target} INTERFACE ${arg_DEPENDS})
+  target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
+  foreach(source IN LISTS arg_SOURCES)
+    target_sources(
+      ${target}
+      INTERFACE $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/${source}>
+                $<INSTALL_INTERFACE:${UPGRADE_GATE_INSTALL_SOURCE}/${folder}/${source}>)
+  endforeach()
+  if(UPGRADE_GATE_INSTALL)
+    install(TARGETS ${target} EXPORT UpgradeGateLibraries
+            FILE_SET HEADERS DESTINATION ${UPGRADE_GATE_INSTALL_INCLUDE})
+    install(FILES ${arg_SOURCES} DESTINATION ${UPGRADE_GATE_INSTALL_SOURCE}/${folder})
+  endif()
+  if(folder MATCHES "^suites/")
+    cmake_path(GET folder FILENAME suite)
+    set_property(GLOBAL APPEND PROPERTY UPGRADE_GATE_SUITES ${suite})
   endif()
 endfunction()
 

@@ -85,7 +85,8 @@ std::string NeutralizeCommands(std::string_view text) {
     const std::string_view rest = text.substr(i);
     if (line_start && rest.starts_with("::")) out += '\\';
     out += text[i];
-    if (rest.starts_with("##vso[") || rest.starts_with("##[") || rest.starts_with("##teamcity[")) {
+    if (rest.starts_with("##vso[") || rest.starts_with("##[") || rest.starts_with("##teamcity[") ||
+        rest.starts_with("[[ATTACHMENT|")) {
       out += '\\';
     }
     line_start = text[i] == '\n' || (line_start && (text[i] == ' ' || text[i] == '\t'));

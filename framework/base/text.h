@@ -15,7 +15,8 @@ namespace upgrade_gate::base {
 std::string Visible(std::string_view text, bool keep_lines = false);
 
 // Lines that a CI system would obey are shown and not obeyed: a backslash breaks
-// a leading "::" (GitHub) and any "##vso[", "##[" or "##teamcity[" (Azure, TeamCity).
+// a leading "::" (GitHub), any "##vso[", "##[" or "##teamcity[" (Azure, TeamCity), and
+// any "[[ATTACHMENT|", by which Jenkins and GitLab publish a file.
 std::string NeutralizeCommands(std::string_view text);
 
 // `word` as a POSIX shell reads it back: quoted where it must be.

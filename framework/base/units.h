@@ -9,12 +9,16 @@ namespace upgrade_gate::base {
 // 3 means 3 %.
 struct Percent {
   double value = 0;
+  constexpr Percent() = default;
+  constexpr explicit Percent(double percent) : value(percent) {}
   constexpr double fraction() const { return value / 100.0; }
   auto operator<=>(const Percent&) const = default;
 };
 
 struct TokensPerSecond {
   double value = 0;
+  constexpr TokensPerSecond() = default;
+  constexpr explicit TokensPerSecond(double rate) : value(rate) {}
   auto operator<=>(const TokensPerSecond&) const = default;
 };
 

@@ -18,6 +18,9 @@ constexpr const char* kFooter =
     "13 infrastructure, 14 evidence broken or tampered with, 15 nothing ran.";
 
 const std::map<std::string, Format> kFormats{{"text", Format::kText}, {"json", Format::kJson}};
+const std::map<std::string, Attachments> kAttachments{{"none", Attachments::kNone},
+                                                      {"absolute", Attachments::kAbsolute},
+                                                      {"relative", Attachments::kRelative}};
 
 }  // namespace
 
@@ -92,6 +95,14 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
                    "Require the result that each gate's own test leaves");
   report->add_option("--max-age", report_options.max_age,
                      "The evidence must not have been sealed longer ago: 36h, 90min");
+  report
+      ->add_option("--attachments", report_options.attachments,
+                   "Paths of the files that junit.xml attaches: none, absolute (Jenkins) or "
+                   "relative to the project (GitLab)")
+      ->transform(CLI::CheckedTransformer(kAttachments));
+  report->add_option("--project", report_options.project,
+                     "The folder that CI checked out: attachments are relative to it (default: the "
+                     "current folder), and so is the plan's file when it is given");
 
   WatchdogOptions watchdog_options;
   CLI::App* watchdog = add(app, "watchdog", "Ends what a dead run left; started by capture itself",

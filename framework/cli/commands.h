@@ -51,11 +51,17 @@ struct VerifyOptions {
 };
 base::Result<base::ExitCode> VerifyRun(const VerifyOptions& options);
 
+// How junit.xml names the files that it attaches: Jenkins takes absolute paths,
+// GitLab paths relative to the project.
+enum class Attachments { kNone, kAbsolute, kRelative };
+
 struct ReportOptions {
   std::filesystem::path run;
   std::optional<std::filesystem::path> plan;
   bool fragments = false;  // every gate's own test must have left its result
   std::optional<std::string> max_age;
+  Attachments attachments = Attachments::kNone;
+  std::optional<std::filesystem::path> project;  // absent: the current folder
 };
 base::Result<base::ExitCode> WriteReport(const ReportOptions& options);
 

@@ -15,8 +15,9 @@ base::Status WriteFailingReport(const evidence::Layout& layout, const junit::Jun
                                    text::RenderBrokenEnv(base::ExitCodeOf(why.kind))));
   UG_TRY(base::WriteFileAtomically(layout.report() / "junit.xml",
                                    junit::RenderBroken(why.message, options)));
-  return base::WriteFileAtomically(layout.report() / "summary.txt",
-                                   "NO VERDICT: " + base::Visible(why.message, true) + "\n");
+  UG_TRY(base::WriteFileAtomically(layout.report() / "summary.txt",
+                                   "NO VERDICT: " + base::Visible(why.message, true) + "\n"));
+  return base::RemoveAll(layout.report() / "gates");
 }
 
 }  // namespace upgrade_gate::cli

@@ -8,7 +8,8 @@
 
 namespace upgrade_gate::cli {
 
-// Replaces junit.xml, summary.txt and verdict.env: none of an earlier run stays.
+// Replaces junit.xml, summary.txt and verdict.env and removes gates/: nothing of an
+// earlier run stays.
 base::Status WriteFailingReport(const evidence::Layout& layout, const junit::JunitOptions& options,
                                 const base::Error& why);
 

@@ -7,6 +7,7 @@
 
 #include "framework/base/file.h"
 #include "framework/base/text.h"
+#include "framework/cli/attachments.h"
 #include "framework/cli/commands.h"
 #include "framework/cli/evidence_age.h"
 #include "framework/cli/failing_report.h"
@@ -32,46 +33,20 @@ text::TextOptions OptionsOf(const JudgedRun& run, text::Color color) {
   return {.color = color, .run = run.layout.run(), .plan_file = run.plan.file};
 }
 
-struct FragmentCheck {
-  std::vector<std::string> missing;  // gate ids
-  std::vector<std::string> problems;
-};
-
-// What each gate's own test left must be there, of this evidence, and say what
-// the judgement says.
-FragmentCheck CheckFragments(const JudgedRun& run) {
-  constexpr std::uint64_t kCap = 8 << 20;
-  FragmentCheck check;
-  for (const gates::GateResult& gate : run.judgement.gates) {
-    const auto path = run.layout.fragments() / (gate.id + ".json");
-    const auto bytes = base::ReadFile(path, kCap);
-    const auto problem = [&](const std::string& why) {
-      check.missing.push_back(gate.id);
-      check.problems.push_back(path.string() + ": " + why);
-    };
-    if (!bytes) {
-      problem("the gate's test left no result; it did not run or did not get that far");
-      continue;
-    }
-    const auto fragment = gates::ReadFragment(*bytes);
-    if (!fragment) {
-      problem(fragment.error().message);
-    } else if (fragment->id != gate.id || fragment->evidence != run.evidence.digest) {
-      problem("is of another gate or other evidence; run the gate's test again");
-    } else if (fragment->verdict != gate.verdict) {
-      problem(fmt::format("says {}, the judgement says {}; was the plan edited in between?",
-                          gates::Name(fragment->verdict), gates::Name(gate.verdict)));
-    }
-  }
-  return check;
-}
-
 // Even a run that cannot be judged leaves a report, and nothing of an earlier one.
 base::Status WriteBrokenReport(const ReportOptions& options, const base::Error& why) {
   const evidence::Layout layout(options.run);
   junit::JunitOptions junit_options;
   junit_options.suite_name = "upgrade-gate";
-  if (options.plan) junit_options.plan_file = options.plan->string();
+  if (options.plan) {
+    junit_options.plan_file = FileInProject(options, *options.plan);
+    const auto plan = plan::LoadPlan(*options.plan);
+    if (plan) junit_options.suite_name = plan->plan.name;
+  }
+  // An attachment that cannot be named is an error of its own, said elsewhere.
+  if (const auto folder = AttachmentFolder(options, layout.report()); folder) {
+    junit_options.attachments = *folder;
+  }
   return WriteFailingReport(layout, junit_options, why);
 }
 
@@ -104,26 +79,25 @@ Result<ExitCode> ExplainGate(const ExplainOptions& options) {
                                       base::DidYouMean(options.gate, ids), base::JoinList(ids)));
 }
 
-Result<ExitCode> WriteReport(const ReportOptions& options) {
-  const auto judged = LoadAndJudge(options.run, options.plan);
-  if (!judged) {
-    UG_TRY(WriteBrokenReport(options, judged.error()));
-    return tl::unexpected(judged.error());
-  }
-  const JudgedRun& run = *judged;
+namespace {
+
+// The whole report; the value is what keeps the decision, whatever it is, from
+// counting. report/ is there.
+Result<std::optional<base::Error>> WriteJudgedReport(const ReportOptions& options) {
+  UG_ASSIGN(const JudgedRun run, LoadAndJudge(options.run, options.plan));
   UG_TRY(WriteJudgementFolder(run));
-  const FragmentCheck fragments = options.fragments ? CheckFragments(run) : FragmentCheck{};
+  std::vector<std::string> missing;  // gates without a result of their own
+  if (options.fragments) {
+    for (const auto& [id, problem] : run.fragments.problems) missing.push_back(id);
+  }
 
   const evidence::CaptureRecord& capture = run.evidence.summary.capture;
-  const junit::JunitOptions junit_options{.suite_name = run.plan.plan.name,
-                                          .plan_file = run.plan.file,
-                                          .timestamp = capture.sealed_at,
-                                          .hostname = capture.host};
-  // What keeps the decision, whatever it is, from counting.
   std::optional<base::Error> obstacle;
-  if (!fragments.problems.empty()) {
+  if (!missing.empty()) {
     obstacle = base::Error{base::ErrorKind::kNothingRan, "gates without a result of their own:"};
-    for (const std::string& problem : fragments.problems) obstacle->message += "\n  " + problem;
+    for (const std::string& id : missing) {
+      obstacle->message += "\n  " + run.fragments.problems.at(id);
+    }
   } else if (!run.judgement.complete) {
     obstacle = base::Error{
         base::ErrorKind::kInfrastructure,
@@ -139,19 +113,41 @@ Result<ExitCode> WriteReport(const ReportOptions& options) {
     return page;
   };
   const auto& report = run.layout.report();
-  UG_TRY(base::CreateDirectories(report));
+  UG_TRY(base::CreateDirectories(report / "gates"));
+  for (const gates::GateResult& gate : run.judgement.gates) {
+    UG_TRY(base::WriteFile(report / "gates" / (gate.id + ".txt"),
+                           text::RenderExplanation(gate, OptionsOf(run, text::Color::kNever))));
+  }
   UG_TRY(base::WriteFileAtomically(report / "summary.txt", summary(text::Color::kNever)));
-  UG_TRY(base::WriteFileAtomically(
-      report / "junit.xml",
-      obstacle && fragments.missing.empty()
-          ? junit::RenderBroken(obstacle->message, junit_options)
-          : junit::RenderJunit(run.plan.plan, run.evidence.summary, run.judgement,
-                               fragments.missing, junit_options)));
+  UG_ASSIGN(const auto attachments, AttachmentFolder(options, report));
+  const std::string junit =
+      junit::RenderJunit(run.plan.plan, run.evidence.summary, run.judgement, missing,
+                         {.suite_name = run.plan.plan.name,
+                          .plan_file = FileInProject(options, run.plan.file),
+                          .timestamp = capture.started_at,
+                          .hostname = capture.host,
+                          .attachments = attachments,
+                          .obstacle = obstacle ? obstacle->message : ""});
+  UG_TRY(base::WriteFileAtomically(report / "junit.xml", junit));
   UG_TRY(base::WriteFileAtomically(
       report / "verdict.env", obstacle ? text::RenderBrokenEnv(base::ExitCodeOf(obstacle->kind))
                                        : text::RenderVerdictEnv(run.judgement)));
   fmt::print("{}", summary(TerminalColor()));
-  if (obstacle) return tl::unexpected(*obstacle);
+  return obstacle;
+}
+
+}  // namespace
+
+Result<ExitCode> WriteReport(const ReportOptions& options) {
+  // Stands there if this process ends before it has replaced it.
+  UG_TRY(WriteBrokenReport(options, {base::ErrorKind::kInfrastructure,
+                                     "the report was begun and has not been finished"}));
+  const auto written = WriteJudgedReport(options);
+  if (!written) {
+    UG_TRY(WriteBrokenReport(options, written.error()));
+    return tl::unexpected(written.error());
+  }
+  if (*written) return tl::unexpected(**written);
   return ExitCode::kAccept;
 }
 

@@ -34,12 +34,20 @@ base::Status CheckWorkload(const plan::LoadedPlan& plan, const evidence::SealedE
 
 base::Result<JudgedRun> LoadAndJudge(const std::filesystem::path& run,
                                      const std::optional<std::filesystem::path>& plan_path) {
-  JudgedRun judged{.layout = evidence::Layout(run), .plan = {}, .evidence = {}, .judgement = {}};
+  JudgedRun judged{.layout = evidence::Layout(run),
+                   .plan = {},
+                   .evidence = {},
+                   .judgement = {},
+                   .fragments = {}};
   UG_ASSIGN(judged.evidence, evidence::LoadSealed(judged.layout));
   UG_ASSIGN(judged.plan,
             plan_path ? plan::LoadPlan(*plan_path) : CapturedPlan(judged.layout, judged.evidence));
   UG_TRY(CheckWorkload(judged.plan, judged.evidence));
-  judged.judgement = gates::JudgeAll(judged.plan.plan, judged.plan.yaml, judged.evidence);
+  judged.fragments = ReadFragments(judged.layout, judged.plan.plan, judged.evidence.digest,
+                                   base::Sha256Of(judged.plan.yaml));
+  judged.judgement = gates::JudgeAll(judged.plan.plan, judged.plan.yaml, judged.evidence,
+                                     judged.fragments.results);
+  CompareVerdicts(judged.judgement, judged.fragments);
   return judged;
 }
 
@@ -51,8 +59,9 @@ base::Status WriteJudgementFolder(const JudgedRun& run) {
   UG_TRY(base::WriteFile(aside / "verdict.json",
                          gates::WriteJudgement(run.judgement, run.evidence.summary)));
   for (const gates::GateResult& gate : run.judgement.gates) {
-    UG_TRY(base::WriteFile(aside / "gates" / (gate.id + ".json"),
-                           gates::WriteFragment(gate, run.evidence.digest)));
+    UG_TRY(base::WriteFile(
+        aside / "gates" / (gate.id + ".json"),
+        gates::WriteFragment({gate, run.evidence.digest, run.judgement.plan_sha256})));
   }
   UG_ASSIGN(const base::Sha256Hex digest, evidence::Seal(aside));
   static_cast<void>(digest);

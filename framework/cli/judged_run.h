@@ -7,6 +7,7 @@
 #include <string>
 
 #include "framework/base/result.h"
+#include "framework/cli/fragments.h"
 #include "framework/evidence/store.h"
 #include "framework/gates/judgement.h"
 #include "framework/plan/plan_file.h"
@@ -18,6 +19,7 @@ struct JudgedRun {
   plan::LoadedPlan plan;
   evidence::SealedEvidence evidence;
   gates::Judgement judgement;
+  Fragments fragments;
 };
 
 // `plan`: judge by this one; absent: by the one that was captured. A plan of

@@ -9,7 +9,7 @@
 //                     summary.json SHA256SUMS
 //   <run>/fragments/  <id>.json, one a gate, by the gate binary
 //   <run>/judgement/  verdict.json gates/<id>.json SHA256SUMS
-//   <run>/report/     summary.txt junit.xml verdict.env
+//   <run>/report/     summary.txt gates/<id>.txt junit.xml verdict.env
 //   <run>/evidence.1  an earlier evidence of another key, moved aside, never deleted
 //   <run>/status.json <run>/lock   of a running capture; not evidence
 //

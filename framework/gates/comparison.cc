@@ -24,9 +24,9 @@ struct Judged {
 
 // Everything a case is judged by, collected before any rule is applied.
 struct Matter {
-  std::optional<Series> baseline;  // absent for a level
-  std::optional<Series> candidate;
-  std::string missing_arm;  // the role the plan has no arm for
+  std::optional<Series> baseline;   // absent for a level
+  std::optional<Series> candidate;  // of a level: its arm
+  std::string missing_arm;          // the role the plan has no arm for
   std::vector<Problem> problems;
 
   std::vector<const Series*> arms() const {
@@ -54,7 +54,7 @@ struct Matter {
 };
 
 Matter Collect(const plan::ResolvedPlan& plan, const evidence::Summary& summary,
-               const plan::Case& of, const Quantity& quantity, Kind kind) {
+               const plan::Case& of, const Quantity& quantity, const Threshold& threshold) {
   Matter matter;
   std::vector<std::string> names;
   const auto add = [&](const plan::Arm* arm, std::string_view role, std::optional<Series>& to) {
@@ -65,18 +65,25 @@ Matter Collect(const plan::ResolvedPlan& plan, const evidence::Summary& summary,
     to = SeriesOf(plan, summary, of, arm->name, quantity);
     names.push_back(arm->name);
   };
-  if (kind == Kind::kRatio) add(plan.baseline(), "baseline", matter.baseline);
-  add(plan.candidate(), "candidate", matter.candidate);
+  if (threshold.kind == Kind::kRatio) add(plan.baseline(), "baseline", matter.baseline);
+  if (threshold.arm.empty()) {
+    add(plan.candidate(), "candidate", matter.candidate);
+  } else {
+    add(plan.FindArm(threshold.arm), Shown(threshold.arm), matter.candidate);
+  }
   matter.problems = FindProblems(plan, summary, {&of}, names);
   return matter;
 }
 
-stats::EstimateOptions OptionsOf(const plan::ResolvedPlan& plan) {
-  return {.boot_noise = plan.boot_noise.value.fraction()};
+stats::EstimateOptions OptionsOf(const plan::ResolvedPlan& plan, const Threshold& threshold) {
+  // 95 % is the 0.05 of every table, and 1 - 0.95 is not.
+  const double alpha = std::round((1.0 - threshold.confidence) * 1e9) / 1e9;
+  return {.alpha = alpha, .boot_noise = plan.boot_noise.value.fraction()};
 }
 
-stats::Estimate EstimateOf(const plan::ResolvedPlan& plan, const Matter& matter) {
-  const stats::EstimateOptions options = OptionsOf(plan);
+stats::Estimate EstimateOf(const plan::ResolvedPlan& plan, const Matter& matter,
+                           const Threshold& threshold) {
+  const stats::EstimateOptions options = OptionsOf(plan, threshold);
   if (matter.baseline) {
     return stats::EstimateRatio(matter.candidate->by_boot, matter.baseline->by_boot, options);
   }
@@ -149,7 +156,8 @@ bool SameOutput(const Matter& matter) {
 // standard deviations of a difference of boots, |ln(A2/A1)| > 2·√2·b. With the
 // declared b, never the spread of the rounds at hand: that would void about half
 // of all brackets that did not drift.
-std::string DriftText(const plan::ResolvedPlan& plan, const Matter& matter) {
+std::string DriftText(const plan::ResolvedPlan& plan, const Matter& matter,
+                      const Threshold& threshold) {
   if (!matter.baseline || !matter.candidate) return {};
   const Series& baseline = *matter.baseline;
   const Series& candidate = *matter.candidate;
@@ -159,8 +167,8 @@ std::string DriftText(const plan::ResolvedPlan& plan, const Matter& matter) {
   const int between = candidate.rounds.front()->boot;
   if (!(before < between && between < after)) return {};
   const double noise = plan.boot_noise.value.fraction();
-  const auto drift =
-      stats::EstimateRatio({baseline.by_boot.back()}, {baseline.by_boot.front()}, OptionsOf(plan));
+  const auto drift = stats::EstimateRatio({baseline.by_boot.back()}, {baseline.by_boot.front()},
+                                          OptionsOf(plan, threshold));
   if (!(noise > 0.0) || !drift.point) return {};
   if (std::abs(std::log(*drift.point)) <= 2.0 * std::numbers::sqrt2 * noise) return {};
   return fmt::format(
@@ -195,7 +203,7 @@ std::optional<Said> Obstacle(const plan::ResolvedPlan& plan, const Matter& matte
       return Said{Finding::kNotMeasured, "a round of " + Shown(series->arm) + " has no value"};
     }
   }
-  if (std::string drift = DriftText(plan, matter); !drift.empty()) {
+  if (std::string drift = DriftText(plan, matter, threshold); !drift.empty()) {
     return Said{Finding::kDrift, std::move(drift)};
   }
   return std::nullopt;
@@ -260,7 +268,7 @@ Said Decide(const Matter& matter, const Quantity& quantity, const Threshold& thr
 
 Judged JudgeCase(const plan::ResolvedPlan& plan, const evidence::Summary& summary,
                  const plan::Case& of, const Quantity& quantity, const Threshold& threshold) {
-  const Matter matter = Collect(plan, summary, of, quantity, threshold.kind);
+  const Matter matter = Collect(plan, summary, of, quantity, threshold);
   Judged judged;
   CaseResult& result = judged.result;
   result.case_name = of.name;
@@ -282,7 +290,7 @@ Judged JudgeCase(const plan::ResolvedPlan& plan, const evidence::Summary& summar
     message +=
         fmt::format(" ({}), {}: {}", DirectionText(quantity.direction), threshold.text, said.why);
   } else {
-    estimate = EstimateOf(plan, matter);
+    estimate = EstimateOf(plan, matter, threshold);
     said = Decide(matter, quantity, threshold, estimate, result.verdict);
     result.estimate = estimate.point;
     if (estimate.interval) {
@@ -296,6 +304,7 @@ Judged JudgeCase(const plan::ResolvedPlan& plan, const evidence::Summary& summar
     }
   }
   result.finding = said.finding;
+  result.reason = said.why;
   result.message = std::move(message);
   judged.explanation = Explain({.plan = plan,
                                 .of = of,
@@ -374,10 +383,10 @@ CaseComparison CompareCase(const plan::ResolvedPlan& plan, const evidence::Summa
   comparison.name = of.name;
   comparison.shape = of.shape;
   const Threshold threshold{.limit = 1.0, .text = {}, .dagger_text = {}};
-  const Matter matter = Collect(plan, summary, of, OutputThroughput(), Kind::kRatio);
+  const Matter matter = Collect(plan, summary, of, OutputThroughput(), threshold);
   comparison.dagger = matter.dagger();
   if (Obstacle(plan, matter, threshold)) return comparison;
-  const stats::Estimate estimate = EstimateOf(plan, matter);
+  const stats::Estimate estimate = EstimateOf(plan, matter, threshold);
   if (!estimate.point) return comparison;
   CaseComparison::Ratio ratio;
   ratio.estimate = *estimate.point;

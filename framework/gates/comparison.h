@@ -15,13 +15,15 @@ namespace upgrade_gate::gates {
 
 enum class Kind {
   kRatio,  // candidate / baseline
-  kLevel,  // the candidate alone
+  kLevel,  // one arm alone
 };
 
 struct Threshold {
   Kind kind = Kind::kRatio;
-  double limit = 0;  // a ratio, or in the quantity's unit
-  std::string text;  // "allowed loss 3 %"
+  std::string arm = {};      // of a level; empty: the candidate
+  double confidence = 0.95;  // one-sided, of a pass and of a fail
+  double limit = 0;          // a ratio, or in the quantity's unit
+  std::string text;          // "allowed loss 3 %"
   Finding broken = Finding::kRegression;
   // A † case is judged on what was observed, and the message says so.
   bool judge_dagger = false;

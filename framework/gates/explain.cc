@@ -7,6 +7,7 @@
 #include "framework/base/text.h"
 #include "framework/evidence/layout.h"
 #include "framework/gates/wording.h"
+#include "framework/stats/distributions.h"
 
 namespace upgrade_gate::gates {
 namespace {
@@ -81,8 +82,8 @@ void ExplainSpread(const Explained& explained, std::vector<std::string>& lines) 
   }
   const double of_rounds = std::sqrt(
       std::max(0.0, *e.half_width_log * *e.half_width_log - e.boot_noise_log * e.boot_noise_log));
-  std::string t = "t(0.95)";
-  if (*e.sd_log > 0.0) t = fmt::format("t(0.95) = {:.3f}", of_rounds * std::sqrt(n) / *e.sd_log);
+  std::string t = fmt::format("t({:.4g})", 1.0 - e.options.alpha);
+  if (*e.sd_log > 0.0) t += fmt::format(" = {:.3f}", of_rounds * std::sqrt(n) / *e.sd_log);
   lines.push_back(fmt::format("  unit: the round; n = {}, s = {:.5f} (of ln), {}, t·s/√n = {:.5f}",
                               e.units, *e.sd_log, t, of_rounds));
   lines.push_back(
@@ -94,24 +95,34 @@ void ExplainSpread(const Explained& explained, std::vector<std::string>& lines) 
 }
 
 std::string FormulaText(const stats::Estimate& e, Kind kind) {
+  const std::string wrong =
+      fmt::format("each side is wrong {:.4g} % of the time at most", 100 * e.options.alpha);
+  const double z = stats::NormalQuantile(1.0 - e.options.alpha);
   switch (e.method) {
     case stats::Method::kPairedRounds:
-      return "  formula: exp(mean(d) ± √((t·s/√n)² + (1.645·b·w)²)), Student's t on rounds paired "
-             "by number, w = √2 with one boot an arm; each side is wrong 5 % of the time at most";
+      return fmt::format(
+          "  formula: exp(mean(d) ± √((t·s/√n)² + ({:.3f}·b·w)²)), Student's t on rounds paired "
+          "by number, w = √2 with one boot an arm; {}",
+          z, wrong);
     case stats::Method::kRounds:
-      return "  formula: exp(mean(ln v) ± √((t·s/√n)² + (1.645·b)²)), Student's t on rounds; each "
-             "side is wrong 5 % of the time at most";
+      return fmt::format(
+          "  formula: exp(mean(ln v) ± √((t·s/√n)² + ({:.3f}·b)²)), Student's t on rounds; {}", z,
+          wrong);
     case stats::Method::kBootMeans:
-      if (kind == Kind::kRatio) {
-        return "  formula: Welch's t interval of the difference of the mean ln of the boot means; "
-               "each side is wrong 5 % of the time at most";
-      }
-      return "  formula: Student's t interval of the mean ln of the boot means; each side is wrong "
-             "5 % of the time at most";
+      return (kind == Kind::kRatio
+                  ? "  formula: Welch's t interval of the difference of the mean ln of the boot "
+                    "means; "
+                  : "  formula: Student's t interval of the mean ln of the boot means; ") +
+             wrong;
     case stats::Method::kNone:
       break;
   }
   return {};
+}
+
+// "90 %": two-sided.
+std::string LevelText(const stats::Estimate& e) {
+  return fmt::format("{:.4g} %", 100 * (1 - 2 * e.options.alpha));
 }
 
 void ExplainEstimate(const Explained& explained, std::vector<std::string>& lines) {
@@ -127,9 +138,9 @@ void ExplainEstimate(const Explained& explained, std::vector<std::string>& lines
                                *e.point, Ratio(*e.point), Change(*e.point))
                          : fmt::format("  level {} {}", Precise(*e.point), explained.quantity.unit);
   if (e.interval) {
-    line += ratio ? fmt::format("; 90 % interval [{:.5f}, {:.5f}]", e.interval->lower,
+    line += ratio ? fmt::format("; {} interval [{:.5f}, {:.5f}]", LevelText(e), e.interval->lower,
                                 e.interval->upper)
-                  : fmt::format("; 90 % interval [{}, {}]", Precise(e.interval->lower),
+                  : fmt::format("; {} interval [{}, {}]", LevelText(e), Precise(e.interval->lower),
                                 Precise(e.interval->upper));
   }
   lines.push_back(std::move(line));
@@ -222,9 +233,8 @@ std::string Basis(const stats::Estimate& estimate) {
                 ? boots + " an arm"
                 : fmt::format("{} candidate and {} baseline boots", candidate, baseline);
   }
-  std::string text = estimate.interval
-                         ? fmt::format("{:.0f} % interval", 100 * (1 - 2 * estimate.options.alpha))
-                         : "no interval";
+  std::string text =
+      estimate.interval ? fmt::format("{} interval", LevelText(estimate)) : "no interval";
   const std::size_t rounds =
       estimate.method == stats::Method::kBootMeans
           ? (ratio ? std::min(estimate.candidate.rounds, estimate.baseline.rounds)

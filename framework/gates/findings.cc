@@ -8,6 +8,7 @@ namespace {
 constexpr auto kProvenance = plan::GateKind::kProvenance;
 constexpr auto kFailures = plan::GateKind::kFailures;
 constexpr auto kThroughput = plan::GateKind::kThroughput;
+constexpr auto kNative = plan::GateKind::kNative;
 constexpr auto kAny = std::optional<plan::GateKind>();
 constexpr auto kPass = Verdict::kPass;
 constexpr auto kFail = Verdict::kFail;
@@ -48,6 +49,9 @@ constexpr FindingRow kTable[] = {
      kProvenance, kFail, true, true},
     {Finding::kNotRecorded, "not_recorded", "what must be equal was not recorded", kProvenance,
      kOpen, true, false},
+    {Finding::kExpectationFailed, "expectation_failed", "an expectation of the test failed",
+     kNative, kFail, false, false},
+    {Finding::kNoResult, "no_result", "its test left no result", kNative, kOpen, false, false},
 };
 
 }  // namespace
@@ -58,6 +62,13 @@ const FindingRow& RowOf(Finding finding) {
   }
   UG_CHECK(!"a finding without a row");
   return kTable[0];
+}
+
+std::optional<Finding> FindingNamed(std::string_view name) {
+  for (const FindingRow& row : kTable) {
+    if (row.name == name) return row.finding;
+  }
+  return std::nullopt;
 }
 
 std::string_view Name(Finding finding) {

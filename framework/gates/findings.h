@@ -23,5 +23,6 @@ struct FindingRow {
 };
 
 const FindingRow& RowOf(Finding finding);
+std::optional<Finding> FindingNamed(std::string_view name);
 
 }  // namespace upgrade_gate::gates

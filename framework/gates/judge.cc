@@ -116,11 +116,14 @@ GateResult JudgeGate(const plan::ResolvedPlan& plan, const plan::Gate& gate,
   if (const auto* rule = std::get_if<plan::FailuresGate>(&gate.rule)) {
     return JudgeFailures(plan, gate, *rule, summary);
   }
-  return JudgeProvenance(plan, gate, summary);
+  if (std::holds_alternative<plan::ProvenanceGate>(gate.rule)) {
+    return JudgeProvenance(plan, gate, summary);
+  }
+  return JudgeNative(gate, {});
 }
 
 Judgement JudgeAll(const plan::ResolvedPlan& plan, std::string_view plan_yaml,
-                   const evidence::SealedEvidence& evidence) {
+                   const evidence::SealedEvidence& evidence, const NativeResults& native) {
   const evidence::Summary& summary = evidence.summary;
   Judgement judgement;
   judgement.complete = summary.capture.complete;
@@ -136,7 +139,9 @@ Judgement JudgeAll(const plan::ResolvedPlan& plan, std::string_view plan_yaml,
   judgement.evidence = evidence.digest;
   judgement.plan_sha256 = base::Sha256Of(plan_yaml);
   for (const plan::Gate& gate : plan.gates) {
-    judgement.gates.push_back(JudgeGate(plan, gate, summary));
+    judgement.gates.push_back(gate.kind() == plan::GateKind::kNative
+                                  ? JudgeNative(gate, native)
+                                  : JudgeGate(plan, gate, summary));
   }
   for (const plan::Case& of : plan.workload.cases) {
     judgement.cases.push_back(CompareCase(plan, summary, of));

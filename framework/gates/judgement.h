@@ -40,24 +40,26 @@ struct Interval {
 // of that gate, and whether it voids the relative gates of the cases concerned.
 enum class Finding {
   kNone,
-  kRegression,       // outside the margin, the interval says so
-  kGainMissed,       // the demanded gain was not reached, the interval says so
-  kOverThreshold,    // an absolute limit was broken
-  kOverBudget,       // more failures than the budget allows
-  kUndecided,        // the interval or the bounds include the threshold
-  kTooFewRounds,     // no interval can be computed
-  kFailuresInCase,   // a † case gets no gain
-  kNotMeasured,      // a case, an arm, a round, a request or a value is missing
-  kDrift,            // the baseline moved between its boots before and after the candidate
-  kOutputDiffers,    // a big change, and the arms did not deliver the same number of tokens
-  kInputsDiffer,     // request bodies or planned counts differ between the arms
-  kInputsRepeated,   // one server was sent the same round of prompts twice
-  kArgumentsDiffer,  // an arm was not started with the plan's arguments
-  kPinMismatch,      // an arm was not what the plan pins
-  kPinUnproved,      // a pin could not be proved
-  kClientChanged,    // arms were measured by different clients
-  kHostsDiffer,      // rounds of different hosts are never pooled
-  kNotRecorded,      // what must be equal (host, client, inputs, a boot) was not recorded
+  kRegression,         // outside the margin, the interval says so
+  kGainMissed,         // the demanded gain was not reached, the interval says so
+  kOverThreshold,      // an absolute limit was broken
+  kOverBudget,         // more failures than the budget allows
+  kUndecided,          // the interval or the bounds include the threshold
+  kTooFewRounds,       // no interval can be computed
+  kFailuresInCase,     // a † case gets no gain
+  kNotMeasured,        // a case, an arm, a round, a request or a value is missing
+  kDrift,              // the baseline moved between its boots before and after the candidate
+  kOutputDiffers,      // a big change, and the arms did not deliver the same number of tokens
+  kInputsDiffer,       // request bodies or planned counts differ between the arms
+  kInputsRepeated,     // one server was sent the same round of prompts twice
+  kArgumentsDiffer,    // an arm was not started with the plan's arguments
+  kPinMismatch,        // an arm was not what the plan pins
+  kPinUnproved,        // a pin could not be proved
+  kClientChanged,      // arms were measured by different clients
+  kHostsDiffer,        // rounds of different hosts are never pooled
+  kNotRecorded,        // what must be equal (host, client, inputs, a boot) was not recorded
+  kExpectationFailed,  // a native gate's test failed on something else than a measuring matcher
+  kNoResult,           // a native gate's test left no result of this evidence and plan
 };
 std::string_view Name(Finding finding);
 // "the demanded gain was not reached": for people.
@@ -76,8 +78,9 @@ struct CaseResult {
   // ones; and its 90 % interval. Absent where the gate gives none († or void).
   std::optional<double> estimate;
   std::optional<Interval> interval;
-  int rounds = 0;  // of the arm with fewer
-  int boots = 0;   // likewise
+  int rounds = 0;           // of the arm with fewer
+  int boots = 0;            // likewise
+  std::string reason = {};  // the last part of `message`: "pass", "undecided; about 7 rounds …"
 };
 
 struct GateResult {

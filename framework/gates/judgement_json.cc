@@ -6,6 +6,7 @@
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/gates/findings.h"
 #include "framework/gates/judge.h"
 
 namespace upgrade_gate::gates {
@@ -15,6 +16,8 @@ using base::Json;
 
 constexpr int kSchema = 1;
 constexpr std::size_t kMaxFragmentBytes = 4 << 20;
+constexpr std::size_t kMaxCases = 10'000;
+constexpr std::size_t kMaxLines = 100'000;
 
 // What statistics computed, to nine digits: enough for anybody, and the same
 // bytes where a mathematical library rounds its last digit otherwise.
@@ -200,12 +203,130 @@ Json LinesJson(const std::vector<std::string>& lines) {
   return json;
 }
 
-base::Result<Verdict> VerdictFrom(std::string_view name) {
-  for (const Verdict verdict : {Verdict::kPass, Verdict::kFail, Verdict::kInconclusive}) {
-    if (Name(verdict) == name) return verdict;
+// --- reading a fragment
+
+base::Error Wrong(std::string_view key, std::string_view what) {
+  return {base::ErrorKind::kEvidence, fmt::format("\"{}\" is not {}", key, what)};
+}
+
+// One of an enum's values by its name.
+template <typename E>
+base::Result<E> Named(const Json& object, std::string_view key, std::initializer_list<E> values,
+                      std::string_view what) {
+  UG_ASSIGN(const std::string name, base::StringMember(object, key));
+  for (const E value : values) {
+    if (name == Name(value)) return value;
   }
-  return base::EvidenceError("\"" + base::Shorten(base::Visible(name), 40) +
-                             "\" is not a verdict (pass, fail or inconclusive)");
+  return base::EvidenceError(
+      fmt::format("\"{}\" is not {}", base::Shorten(base::Visible(name), 40), what));
+}
+
+base::Result<Verdict> VerdictFrom(const Json& object) {
+  return Named(object, "verdict", {Verdict::kPass, Verdict::kFail, Verdict::kInconclusive},
+               "a verdict (pass, fail or inconclusive)");
+}
+
+base::Result<Finding> FindingFrom(const Json& object) {
+  UG_ASSIGN(const Json* json, base::Member(object, "finding"));
+  if (json->is_null()) return Finding::kNone;
+  UG_ASSIGN(const std::string name, base::StringMember(object, "finding"));
+  if (const auto finding = FindingNamed(name)) return *finding;
+  return tl::unexpected(Wrong("finding", "one that is known here"));
+}
+
+base::Result<base::Sha256Hex> DigestFrom(const Json& object, std::string_view key) {
+  UG_ASSIGN(base::Sha256Hex digest, base::StringMember(object, key));
+  if (!base::IsSha256Hex(digest)) return tl::unexpected(Wrong(key, "a SHA-256 digest"));
+  return digest;
+}
+
+base::Result<std::optional<double>> NumberFrom(const Json& object, std::string_view key) {
+  UG_ASSIGN(const Json* json, base::Member(object, key));
+  if (json->is_null()) return std::optional<double>();
+  UG_ASSIGN(const double value, base::NumberMember(object, key));
+  if (!std::isfinite(value)) return tl::unexpected(Wrong(key, "a finite number"));
+  return std::optional<double>(value);
+}
+
+base::Result<std::optional<Interval>> IntervalFrom(const Json& object) {
+  UG_ASSIGN(const Json* json, base::Member(object, "interval"));
+  if (json->is_null()) return std::optional<Interval>();
+  if (!json->is_array() || json->size() != 2 || !(*json)[0].is_number() ||
+      !(*json)[1].is_number()) {
+    return tl::unexpected(Wrong("interval", "two numbers"));
+  }
+  const Interval interval{(*json)[0].get<double>(), (*json)[1].get<double>()};
+  if (!std::isfinite(interval.lower) || !std::isfinite(interval.upper)) {
+    return tl::unexpected(Wrong("interval", "two finite numbers"));
+  }
+  return std::optional<Interval>(interval);
+}
+
+base::Result<int> CountFrom(const Json& object, std::string_view key) {
+  UG_ASSIGN(const std::int64_t value, base::IntMember(object, key));
+  if (value < 0 || value > 1'000'000) return tl::unexpected(Wrong(key, "a count"));
+  return static_cast<int>(value);
+}
+
+base::Result<const Json*> ListFrom(const Json& object, std::string_view key, std::size_t cap) {
+  UG_ASSIGN(const Json* json, base::Member(object, key));
+  if (!json->is_array()) return tl::unexpected(Wrong(key, "a list"));
+  if (json->size() > cap) {
+    return base::EvidenceError(fmt::format("\"{}\" has more than {} items", key, cap));
+  }
+  return json;
+}
+
+base::Result<CaseResult> CaseFrom(const Json& json) {
+  CaseResult result;
+  UG_ASSIGN(result.case_name, base::StringMember(json, "case"));
+  UG_ASSIGN(result.verdict, VerdictFrom(json));
+  UG_ASSIGN(result.finding, FindingFrom(json));
+  UG_ASSIGN(result.message, base::StringMember(json, "message"));
+  UG_ASSIGN(result.baseline, NumberFrom(json, "baseline"));
+  UG_ASSIGN(result.candidate, NumberFrom(json, "candidate"));
+  UG_ASSIGN(result.estimate, NumberFrom(json, "estimate"));
+  UG_ASSIGN(result.interval, IntervalFrom(json));
+  UG_ASSIGN(result.rounds, CountFrom(json, "rounds"));
+  UG_ASSIGN(result.boots, CountFrom(json, "boots"));
+  return result;
+}
+
+base::Result<GateResult> GateFrom(const Json& json) {
+  using plan::GateKind;
+  GateResult gate;
+  UG_ASSIGN(gate.id, base::StringMember(json, "id"));
+  if (!base::IsPlainName(gate.id)) return tl::unexpected(Wrong("id", "the id of a gate"));
+  UG_ASSIGN(gate.kind, Named(json, "kind",
+                             {GateKind::kThroughput, GateKind::kLatency, GateKind::kFailures,
+                              GateKind::kProvenance, GateKind::kNative},
+                             "a kind of gate"));
+  UG_ASSIGN(gate.severity,
+            Named(json, "severity", {plan::Severity::kRequired, plan::Severity::kAdvisory},
+                  "a severity (required or advisory)"));
+  UG_ASSIGN(const Json* line, base::Member(json, "line"));
+  if (!line->is_null()) {
+    UG_ASSIGN(gate.location.line, CountFrom(json, "line"));
+  }
+  UG_ASSIGN(gate.verdict, VerdictFrom(json));
+  UG_ASSIGN(gate.finding, FindingFrom(json));
+  UG_ASSIGN(gate.message, base::StringMember(json, "message"));
+  UG_ASSIGN(gate.estimate, NumberFrom(json, "estimate"));
+  UG_ASSIGN(gate.interval, IntervalFrom(json));
+  UG_ASSIGN(gate.margin, NumberFrom(json, "margin"));
+  UG_ASSIGN(gate.rounds, CountFrom(json, "rounds"));
+  UG_ASSIGN(gate.boots, CountFrom(json, "boots"));
+  UG_ASSIGN(const Json* cases, ListFrom(json, "cases", kMaxCases));
+  for (const Json& item : *cases) {
+    UG_ASSIGN(CaseResult of, CaseFrom(item));
+    gate.cases.push_back(std::move(of));
+  }
+  UG_ASSIGN(const Json* lines, ListFrom(json, "explanation", kMaxLines));
+  for (const Json& item : *lines) {
+    if (!item.is_string()) return tl::unexpected(Wrong("explanation", "a list of lines"));
+    gate.explanation.push_back(item.get<std::string>());
+  }
+  return gate;
 }
 
 }  // namespace
@@ -234,10 +355,12 @@ std::string WriteJudgement(const Judgement& judgement, const evidence::Summary& 
   return base::WriteJson(json);
 }
 
-std::string WriteFragment(const GateResult& result, const base::Sha256Hex& evidence) {
-  Json json = Json::object({{"schema", kSchema}, {"evidence_sha256", evidence}});
-  json.update(GateJson(result));
-  json["explanation"] = LinesJson(result.explanation);
+std::string WriteFragment(const Fragment& fragment) {
+  Json json = Json::object({{"schema", kSchema},
+                            {"evidence_sha256", fragment.evidence},
+                            {"plan_sha256", fragment.plan}});
+  json.update(GateJson(fragment.result));
+  json["explanation"] = LinesJson(fragment.result.explanation);
   return base::WriteJson(json);
 }
 
@@ -253,15 +376,9 @@ base::Result<Fragment> ReadFragment(std::string_view json) {
         fmt::format("schema {} of a gate's result is not known here, only {}", schema, kSchema));
   }
   Fragment fragment;
-  UG_ASSIGN(fragment.id, base::StringMember(root, "id"));
-  if (fragment.id.empty()) return base::EvidenceError("\"id\" is empty");
-  UG_ASSIGN(const std::string verdict, base::StringMember(root, "verdict"));
-  UG_ASSIGN(fragment.verdict, VerdictFrom(verdict));
-  UG_ASSIGN(fragment.message, base::StringMember(root, "message"));
-  UG_ASSIGN(fragment.evidence, base::StringMember(root, "evidence_sha256"));
-  if (!base::IsSha256Hex(fragment.evidence)) {
-    return base::EvidenceError("\"evidence_sha256\" is not a SHA-256 digest");
-  }
+  UG_ASSIGN(fragment.evidence, DigestFrom(root, "evidence_sha256"));
+  UG_ASSIGN(fragment.plan, DigestFrom(root, "plan_sha256"));
+  UG_ASSIGN(fragment.result, GateFrom(root));
   return fragment;
 }
 

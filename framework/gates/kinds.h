@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/evidence/summary.h"
+#include "framework/gates/judge.h"
 #include "framework/gates/judgement.h"
 #include "framework/plan/plan.h"
 
@@ -15,6 +16,9 @@ GateResult JudgeFailures(const plan::ResolvedPlan& plan, const plan::Gate& gate,
                          const plan::FailuresGate& rule, const evidence::Summary& summary);
 GateResult JudgeProvenance(const plan::ResolvedPlan& plan, const plan::Gate& gate,
                            const evidence::Summary& summary);
+
+// The result that the gate's own test left, if it left one.
+GateResult JudgeNative(const plan::Gate& gate, const NativeResults& native);
 
 // id, kind, severity and location; inconclusive, not measured.
 GateResult StartResult(const plan::Gate& gate);

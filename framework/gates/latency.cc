@@ -42,7 +42,9 @@ std::optional<double> PercentileOf(const RoundSummary& round, const plan::Latenc
 int FewestValues(const evidence::Summary& summary, const plan::ResolvedPlan& plan,
                  const plan::Case& of, const plan::LatencyGate& rule) {
   std::optional<int> fewest;
+  const plan::Arm* level = rule.max && !rule.arm.empty() ? plan.FindArm(rule.arm) : nullptr;
   for (const plan::Arm* arm : {plan.baseline(), plan.candidate()}) {
+    if (level != nullptr) arm = level;
     if (arm == nullptr) continue;
     for (const RoundSummary& round : RoundsOf(summary, of.name, arm->name)) {
       const auto latency = round.latency.find(rule.metric);
@@ -68,10 +70,13 @@ Quantity QuantityOf(const plan::ResolvedPlan& plan, const plan::LatencyGate& rul
 }
 
 Threshold ThresholdOf(const plan::LatencyGate& rule) {
+  const double confidence = rule.confidence.fraction();
   constexpr const char* kDagger = "latency covers successful requests only";
   if (rule.max) {
     const double limit = static_cast<double>(rule.max->count()) / 1000.0;
     return {.kind = Kind::kLevel,
+            .arm = rule.arm,
+            .confidence = confidence,
             .limit = limit,
             .text = fmt::format("maximum {} ms", limit),
             .broken = Finding::kOverThreshold,
@@ -80,6 +85,7 @@ Threshold ThresholdOf(const plan::LatencyGate& rule) {
   }
   const base::Percent increase = rule.max_increase.value_or(base::Percent{0});
   return {.kind = Kind::kRatio,
+          .confidence = confidence,
           .limit = 1.0 + increase.fraction(),
           .text = "allowed increase " + PercentText(increase.value),
           .broken = Finding::kRegression,

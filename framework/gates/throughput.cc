@@ -12,8 +12,11 @@ namespace {
 // tokens of successful requests count, over the whole duration, so failures can
 // make the number smaller and never larger.
 Threshold ThresholdOf(const plan::ThroughputGate& rule) {
+  const double confidence = rule.confidence.fraction();
   if (rule.min) {
     return {.kind = Kind::kLevel,
+            .arm = rule.arm,
+            .confidence = confidence,
             .limit = rule.min->value,
             .text = fmt::format("minimum {} tok/s", rule.min->value),
             .broken = Finding::kOverThreshold,
@@ -22,6 +25,7 @@ Threshold ThresholdOf(const plan::ThroughputGate& rule) {
   }
   if (rule.min_gain) {
     return {.kind = Kind::kRatio,
+            .confidence = confidence,
             .limit = 1.0 + rule.min_gain->fraction(),
             .text = "demanded gain " + PercentText(rule.min_gain->value),
             .broken = Finding::kGainMissed,
@@ -30,6 +34,7 @@ Threshold ThresholdOf(const plan::ThroughputGate& rule) {
   }
   const base::Percent loss = rule.max_loss.value_or(base::Percent{0});
   return {.kind = Kind::kRatio,
+          .confidence = confidence,
           .limit = 1.0 - loss.fraction(),
           .text = "allowed loss " + PercentText(loss.value),
           .broken = Finding::kRegression,

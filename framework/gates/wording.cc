@@ -16,6 +16,10 @@ std::string Value(double value) {
   return fmt::format("{:.3g}", value);
 }
 
+std::string Number(double value) {
+  return fmt::format("{}", value);
+}
+
 std::string Ratio(double value) {
   const double from_one = std::abs(value - 1.0);
   return from_one > 0.0 && from_one < 0.002 ? fmt::format("{:.4f}", value)
@@ -28,8 +32,14 @@ std::string Share(double fraction) {
 std::string PercentText(double percent) {
   return fmt::format("{} %", percent);
 }
+std::string SignedPercent(double ratio) {
+  return fmt::format("{:+.1f}", 100.0 * (ratio - 1.0));
+}
 std::string Change(double ratio) {
-  return fmt::format("{:+.1f} %", 100.0 * (ratio - 1.0));
+  return SignedPercent(ratio) + " %";
+}
+std::string SignedPercentText(double percent) {
+  return fmt::format("{:+} %", percent);
 }
 
 std::string Count(std::size_t n, std::string_view noun) {

@@ -16,6 +16,7 @@ using std::chrono::microseconds;
 
 constexpr Real kGain{0, 10'000};
 constexpr Real kLoss{0, 100, Bound::kIncluded, Bound::kExcluded};
+constexpr Real kConfidence{50, 100, Bound::kExcluded, Bound::kExcluded};
 
 // One of `keys` must be there, and no other.
 void ExactlyOne(Mapping& m, std::string_view what, const std::vector<std::string>& keys) {
@@ -43,6 +44,7 @@ ThroughputGate DecodeThroughput(Mapping& m, Selection* selection) {
   m.Optional("min_gain", &gate.min_gain, kGain);
   m.Optional("max_loss", &gate.max_loss, kLoss);
   m.Optional("min", &gate.min, Real{0, 1e9, Bound::kExcluded});
+  m.Optional("confidence", &gate.confidence, kConfidence);
   ExactlyOne(m, "a throughput gate", {"min_gain", "max_loss", "min"});
   if (m.Has("max_loss")) {
     m.Optional("on_failures", &gate.on_failures,
@@ -78,6 +80,7 @@ LatencyGate DecodeLatency(Mapping& m, Selection* selection) {
   }
   m.Optional("max_increase", &gate.max_increase, kGain);
   m.Optional("max", &gate.max, Span{microseconds(1), hours(24)});
+  m.Optional("confidence", &gate.confidence, kConfidence);
   ExactlyOne(m, "a latency gate", {"max_increase", "max"});
   return gate;
 }
@@ -93,7 +96,37 @@ FailuresGate DecodeFailures(Mapping& m, Selection* selection) {
   m.Required("kind", &gate.kind, kinds);
   m.Optional("arm", &gate.arm);
   m.Required("max_rate", &gate.max_rate, kLoss);
-  m.Optional("confidence", &gate.confidence, Real{50, 100, Bound::kExcluded, Bound::kExcluded});
+  m.Optional("confidence", &gate.confidence, kConfidence);
+  return gate;
+}
+
+// "Suite.Name" of C++ identifiers, with the "/" of parameterised tests. Nothing
+// in it has a meaning for a filter of GoogleTest.
+bool IsTestName(std::string_view text) {
+  constexpr std::string_view kPart =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_/";
+  const std::size_t dot = text.find('.');
+  if (dot == 0 || dot == std::string_view::npos || dot + 1 == text.size()) return false;
+  return text.substr(0, dot).find_first_not_of(kPart) == std::string_view::npos &&
+         text.substr(dot + 1).find_first_not_of(kPart) == std::string_view::npos;
+}
+
+NativeGate DecodeNative(Mapping& m, Gate* of) {
+  NativeGate gate;
+  if (!m.Optional("test", &gate.test)) {
+    if (!m.Has("name")) m.Need("name", "the full name of a test, Suite.Name");
+    gate.test = of->id;
+  } else if (of->id.empty() && base::IsPlainName(gate.test)) {
+    of->id = gate.test;
+  } else if (of->id.empty()) {
+    m.Fail(fmt::format("a native gate whose test is {} needs a name", Quoted(gate.test)));
+  }
+  if (!gate.test.empty() && !IsTestName(gate.test)) {
+    m.Fail(
+        fmt::format("{} is not the full name of a test: write Suite.Name, or add test: "
+                    "Suite.Name beside the name",
+                    Quoted(gate.test)));
+  }
   return gate;
 }
 
@@ -116,6 +149,9 @@ void DecodeRule(const Value& rule, GateKind kind, Gate* gate) {
     case GateKind::kProvenance:
       gate->rule = ProvenanceGate{};
       break;
+    case GateKind::kNative:
+      gate->rule = DecodeNative(m, gate);
+      break;
   }
 }
 
@@ -123,7 +159,7 @@ void DecodeRule(const Value& rule, GateKind kind, Gate* gate) {
 
 void DecodeGates(const Value& value, std::vector<Gate>* gates) {
   constexpr GateKind kKinds[] = {GateKind::kThroughput, GateKind::kLatency, GateKind::kFailures,
-                                 GateKind::kProvenance};
+                                 GateKind::kProvenance, GateKind::kNative};
   std::vector<std::string> names;
   for (const GateKind kind : kKinds) names.emplace_back(Name(kind));
   if (!IsList(value)) return;

@@ -94,9 +94,11 @@ std::string_view Name(GateKind kind) {
     case GateKind::kFailures:
       return "failures";
     case GateKind::kProvenance:
+      return "provenance";
+    case GateKind::kNative:
       break;
   }
-  return "provenance";
+  return "native";
 }
 
 std::string_view Name(Severity severity) {
@@ -113,7 +115,8 @@ GateKind Gate::kind() const {
   if (std::holds_alternative<ThroughputGate>(rule)) return GateKind::kThroughput;
   if (std::holds_alternative<LatencyGate>(rule)) return GateKind::kLatency;
   if (std::holds_alternative<FailuresGate>(rule)) return GateKind::kFailures;
-  return GateKind::kProvenance;
+  if (std::holds_alternative<ProvenanceGate>(rule)) return GateKind::kProvenance;
+  return GateKind::kNative;
 }
 
 const Arm* ResolvedPlan::FindArm(std::string_view arm) const {

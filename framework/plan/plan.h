@@ -227,7 +227,7 @@ struct ExpectedChange {
   std::string fact, from, to, reason;
 };
 
-enum class GateKind { kThroughput, kLatency, kFailures, kProvenance };
+enum class GateKind { kThroughput, kLatency, kFailures, kProvenance, kNative };
 enum class Severity { kRequired, kAdvisory };
 std::string_view Name(GateKind kind);
 std::string_view Name(Severity severity);
@@ -240,12 +240,17 @@ struct Selection {
 
 enum class OnFailures { kInconclusive, kAdvisory };
 
+// `confidence` of a measuring gate is one-sided: how sure a pass and a fail each
+// are. An interval has that much on each side, 95 % makes a 90 % interval.
+
 // Exactly one of the thresholds.
 struct ThroughputGate {
   std::optional<base::Percent> min_gain;
   std::optional<base::Percent> max_loss;
-  std::optional<base::TokensPerSecond> min;            // absolute, of the candidate
+  std::optional<base::TokensPerSecond> min;            // absolute, of one arm
+  std::string arm;                                     // of `min`; empty: the candidate
   OnFailures on_failures = OnFailures::kInconclusive;  // what a † case makes of max_loss
+  base::Percent confidence{95};
 };
 
 // Exactly one of the thresholds.
@@ -253,17 +258,24 @@ struct LatencyGate {
   evidence::Metric metric = evidence::Metric::kTtft;
   int percentile = 95;  // one of evidence::kPercentiles
   std::optional<base::Percent> max_increase;
-  std::optional<std::chrono::microseconds> max;  // absolute, of the candidate
+  std::optional<std::chrono::microseconds> max;  // absolute, of one arm
+  std::string arm;                               // of `max`; empty: the candidate
+  base::Percent confidence{95};
 };
 
 struct FailuresGate {
   std::optional<evidence::FailureKind> kind;  // absent: any kind
   std::string arm;                            // resolved: never empty
   base::Percent max_rate;
-  base::Percent confidence{95};  // one-sided, of the Clopper-Pearson bounds
+  base::Percent confidence{95};  // of the Clopper-Pearson bounds
 };
 
 struct ProvenanceGate {};
+
+// A test of the gate binary, written in C++. Its result is what it left.
+struct NativeGate {
+  std::string test;  // GoogleTest's full name: "UpgradeTest.LongInputsGain", "All/Suite.Name/0"
+};
 
 struct Gate {
   // `name`, or derived by Resolve:
@@ -271,11 +283,12 @@ struct Gate {
   //   latency.<case|shape>.<metric>.p<percentile>, and .max when absolute
   //   failures.<kind|any>.<arm>[.<case|shape>]
   //   provenance
+  // A native gate has its `name`, by default the test's.
   std::string id;
   Location location;
   Severity severity = Severity::kRequired;
   Selection selection;
-  std::variant<ThroughputGate, LatencyGate, FailuresGate, ProvenanceGate> rule;
+  std::variant<ThroughputGate, LatencyGate, FailuresGate, ProvenanceGate, NativeGate> rule;
 
   GateKind kind() const;
 };

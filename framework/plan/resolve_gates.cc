@@ -30,7 +30,7 @@ std::string DeriveId(const Gate& gate) {
     return fmt::format("failures.{}.{}{}{}", rule->kind ? evidence::Name(*rule->kind) : "any",
                        rule->arm, selected.empty() ? "" : ".", selected);
   }
-  return "provenance";
+  return "provenance";  // a native gate always has its name
 }
 
 bool IsRelative(const Gate& gate) {
@@ -51,7 +51,7 @@ class GateResolver {
     if (auto* rule = std::get_if<FailuresGate>(&gate.rule)) ResolveArm(gate, rule);
     const bool known = CheckSelection(gate);
     if (gate.id.empty()) gate.id = DeriveId(gate);
-    if (gate.kind() == GateKind::kProvenance) return gate;
+    if (gate.kind() == GateKind::kProvenance || gate.kind() == GateKind::kNative) return gate;
 
     std::vector<const Arm*> measured;
     if (const auto* rule = std::get_if<FailuresGate>(&gate.rule)) {

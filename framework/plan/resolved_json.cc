@@ -179,16 +179,20 @@ Json ToJson(const Gate& gate) {
           rule->on_failures == OnFailures::kAdvisory ? "advisory" : "inconclusive";
     }
     if (rule->min) json["min_tokens_per_s"] = rule->min->value;
+    json["confidence_percent"] = rule->confidence.value;
   } else if (const auto* latency = std::get_if<LatencyGate>(&gate.rule)) {
     json["metric"] = evidence::Name(latency->metric);
     json["percentile"] = latency->percentile;
     if (latency->max_increase) json["max_increase_percent"] = latency->max_increase->value;
     if (latency->max) json["max_us"] = latency->max->count();
+    json["confidence_percent"] = latency->confidence.value;
   } else if (const auto* failures = std::get_if<FailuresGate>(&gate.rule)) {
     json["failure_kind"] = failures->kind ? evidence::Name(*failures->kind) : "any";
     json["arm"] = failures->arm;
     json["max_rate_percent"] = failures->max_rate.value;
     json["confidence_percent"] = failures->confidence.value;
+  } else if (const auto* native = std::get_if<NativeGate>(&gate.rule)) {
+    json["test"] = native->test;
   }
   return json;
 }

@@ -5,9 +5,11 @@
 #include <tinyxml2.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
+#include "framework/base/clock.h"
 #include "framework/base/text.h"
 
 namespace upgrade_gate::junit {
@@ -15,6 +17,8 @@ namespace {
 
 // Readers cap a file at 30 MB; one message never comes near.
 constexpr std::size_t kLongestText = 32'000;
+
+constexpr const char* kSummary = "summary.txt";
 
 enum class Outcome { kPassed, kFailure, kError, kSkipped };
 
@@ -27,6 +31,7 @@ struct TestCase {
   std::string type;
   std::vector<std::string> story;  // first the one-line message
   std::vector<std::string> output;
+  std::string attachment;  // in the report's folder; instead of `output` where they are on
 };
 
 struct Suite {
@@ -40,23 +45,33 @@ std::string Attribute(std::string_view text) {
   return base::Visible(base::Shorten(text, kLongestText));
 }
 
+// Text that readers print into a log or search for attachments.
 std::string Body(const std::vector<std::string>& lines) {
-  return base::Visible(base::Shorten(fmt::format("{}", fmt::join(lines, "\n")), kLongestText),
-                       true);
+  const std::string whole = fmt::format("{}", fmt::join(lines, "\n"));
+  return base::NeutralizeCommands(base::Visible(base::Shorten(whole, kLongestText), true));
 }
 
+// The same for an attribute, in which readers turn every line break into a blank.
 std::string OneLine(const std::vector<std::string>& lines) {
-  std::string out = fmt::format("{}", fmt::join(lines, " | "));
-  for (std::size_t at = out.find('\n'); at != std::string::npos; at = out.find('\n', at)) {
-    out.replace(at, 1, " | ");
+  std::string out;
+  bool line_start = false;  // indentation says nothing here
+  for (const char c : base::Shorten(fmt::format("{}", fmt::join(lines, "\n")), kLongestText)) {
+    if (c == '\n') {
+      if (!line_start) out += " | ";
+      line_start = true;
+    } else if (!line_start || c != ' ') {
+      out += c;
+      line_start = false;
+    }
   }
-  return out;
+  return base::NeutralizeCommands(out);
 }
 
-// Shortest form that reads back as the same number, in no locale; numbers never
-// reach tinyxml2, which prints them through the locale.
+// Six significant digits, in no locale: all digits are in verdict.json. Never
+// given to tinyxml2 as a number, which prints it through the locale.
 std::string Number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "";
+  if (!std::isfinite(value)) return "";
+  return std::abs(value) < 1e6 ? fmt::format("{:.6g}", value) : fmt::format("{:.0f}", value);
 }
 std::string Number(std::int64_t value) {
   return fmt::format("{}", value);
@@ -87,7 +102,7 @@ class Writer {
       Set(counted, "tests", Number(static_cast<std::int64_t>(suite.cases.size())));
       Set(counted, "failures", count(Outcome::kFailure));
       Set(counted, "errors", count(Outcome::kError));
-      if (counted == element) Set(counted, "skipped", count(Outcome::kSkipped));
+      Set(counted, "skipped", count(Outcome::kSkipped));
       Set(counted, "time", Seconds(seconds));
     }
     if (!options_.timestamp.empty()) Set(element, "timestamp", options_.timestamp);
@@ -134,7 +149,12 @@ class Writer {
       Set(result, "message", OneLine(test.story));
       result->SetText(Body(test.story).c_str());
     }
-    if (!test.output.empty()) {
+    if (options_.attachments && !test.attachment.empty()) {
+      // Alone: Jenkins cuts a long system-out in the middle, GitLab takes the first.
+      const auto path = *options_.attachments / test.attachment;
+      element->InsertNewChildElement("system-out")
+          ->SetText(fmt::format("[[ATTACHMENT|{}]]", base::Visible(path.string())).c_str());
+    } else if (!test.output.empty()) {
       element->InsertNewChildElement("system-out")->SetText(Body(test.output).c_str());
     }
   }
@@ -143,18 +163,41 @@ class Writer {
   tinyxml2::XMLDocument document_;
 };
 
-std::int64_t RequestsSent(const evidence::Summary& summary) {
-  std::int64_t total = 0;
-  for (const auto& [name, arm] : summary.arms) total += arm.counts.requests;
-  return total;
+// Some readers keep one value a name.
+void AddNumbered(std::vector<std::pair<std::string, std::string>>& properties,
+                 std::string_view name, const std::vector<std::string>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    properties.emplace_back(fmt::format("{}.{}", name, i + 1), values[i]);
+  }
 }
 
-TestCase OrchestrationCase(const gates::Judgement& judgement) {
+double SecondsOfRounds(const evidence::Summary& summary) {
+  double seconds = 0;
+  for (const evidence::CaseSummary& of : summary.cases) {
+    for (const auto& [name, arm] : of.arms) {
+      for (const evidence::RoundSummary& round : arm.rounds) seconds += round.duration_s;
+    }
+  }
+  return seconds;
+}
+
+// Of the capture, by the wall clock; 0 where the evidence does not know.
+double WallSeconds(const evidence::CaptureRecord& capture) {
+  base::WallTime started;
+  base::WallTime sealed;
+  if (!base::ParseUtc(capture.started_at, started) || !base::ParseUtc(capture.sealed_at, sealed)) {
+    return 0;
+  }
+  return std::chrono::duration<double>(sealed - started).count();
+}
+
+TestCase OrchestrationCase(const evidence::Summary& summary, const gates::Judgement& judgement) {
   TestCase test;
   test.name = "run.orchestration";
-  test.properties.emplace_back("complete", judgement.complete ? "true" : "false");
-  test.properties.emplace_back("incidents",
-                               Number(static_cast<std::int64_t>(judgement.incidents.size())));
+  test.seconds = std::max(0.0, WallSeconds(summary.capture) - SecondsOfRounds(summary));
+  test.attachment = kSummary;
+  test.properties.emplace_back("orchestration", judgement.complete ? "complete" : "incomplete");
+  AddNumbered(test.properties, "orchestration.incident", judgement.incidents);
   if (judgement.complete) {
     test.output = judgement.incidents;
     return test;
@@ -171,22 +214,29 @@ TestCase OrchestrationCase(const gates::Judgement& judgement) {
 TestCase RequestsCase(const evidence::Summary& summary) {
   TestCase test;
   test.name = "run.requests";
-  for (const evidence::CaseSummary& of : summary.cases) {
-    for (const auto& [name, arm] : of.arms) {
-      for (const evidence::RoundSummary& round : arm.rounds) test.seconds += round.duration_s;
-    }
-  }
+  test.seconds = SecondsOfRounds(summary);
+  std::int64_t formal = 0;
+  std::int64_t failed = 0;
   for (const auto& [name, arm] : summary.arms) {
-    test.properties.emplace_back(name + ".requests", Number(std::int64_t{arm.counts.requests}));
-    test.properties.emplace_back(name + ".failed", Number(std::int64_t{arm.counts.failed()}));
-    for (const auto& [kind, count] : arm.counts.by_kind) {
-      test.properties.emplace_back(fmt::format("{}.failed.{}", name, evidence::Name(kind)),
-                                   Number(std::int64_t{count}));
-    }
-    test.output.push_back(fmt::format("{}: {} of {} formal requests failed", name,
-                                      arm.counts.failed(), arm.counts.requests));
+    formal += arm.counts.requests;
+    failed += arm.counts.failed();
   }
-  if (RequestsSent(summary) == 0) {
+  test.properties.emplace_back("requests", fmt::format("{} formal, {} failed", formal, failed));
+  for (const auto& [name, arm] : summary.arms) {
+    const std::string prefix = "requests." + name + ".";
+    test.properties.emplace_back(prefix + "formal", Number(std::int64_t{arm.counts.requests}));
+    test.properties.emplace_back(prefix + "failed", Number(std::int64_t{arm.counts.failed()}));
+    std::vector<std::string> kinds;
+    for (const auto& [kind, count] : arm.counts.by_kind) {
+      test.properties.emplace_back(fmt::format("{}failed.{}", prefix, evidence::Name(kind)),
+                                   Number(std::int64_t{count}));
+      kinds.push_back(fmt::format("{} {}", evidence::Name(kind), count));
+    }
+    test.output.push_back(fmt::format("{}: {} of {} formal requests failed{}{}", name,
+                                      arm.counts.failed(), arm.counts.requests,
+                                      kinds.empty() ? "" : ": ", base::JoinList(kinds)));
+  }
+  if (formal == 0) {
     test.outcome = Outcome::kError;
     test.type = "nothing_ran";
     test.story.push_back("no formal request was sent: there is nothing to judge");
@@ -209,6 +259,7 @@ void AddNumbers(TestCase& test, const gates::GateResult& gate) {
   test.properties.emplace_back("severity", std::string(plan::Name(gate.severity)));
   test.properties.emplace_back("verdict", std::string(gates::Name(gate.verdict)));
   test.properties.emplace_back("finding", std::string(gates::Name(gate.finding)));
+  test.properties.emplace_back("message", gate.message);
   add("estimate", gate.estimate);
   add_interval("", gate.interval);
   add("margin", gate.margin);
@@ -236,7 +287,6 @@ TestCase NoResult(const std::string& id, std::string why) {
 TestCase GateCase(const gates::GateResult& gate) {
   TestCase test;
   test.name = "gate." + gate.id;
-  test.line = gate.location.line;
   AddNumbers(test, gate);
   if (gate.verdict == gates::Verdict::kPass) {
     test.output.push_back(gate.message);
@@ -251,21 +301,40 @@ TestCase GateCase(const gates::GateResult& gate) {
     test.type = failed ? gates::Name(gate.finding) : gates::Name(gate.verdict);
     test.story.push_back(gate.message);
   }
-  for (const gates::CaseResult& of : gate.cases) {
-    test.story.push_back(
-        fmt::format("{}: {}: {}", of.case_name, gates::Name(of.verdict), of.message));
+  // The gate's own message is that of the case that decides.
+  if (gate.cases.size() > 1) {
+    for (const gates::CaseResult& of : gate.cases) test.story.push_back(of.message);
   }
   test.story.insert(test.story.end(), gate.explanation.begin(), gate.explanation.end());
+  return test;
+}
+
+// An obstacle that no other testcase shows.
+TestCase BrokenCase(const std::string& message) {
+  TestCase test;
+  test.name = "run.broken";
+  test.outcome = Outcome::kFailure;
+  test.type = "broken";
+  test.attachment = kSummary;
+  test.story.push_back(message);
   return test;
 }
 
 std::vector<std::pair<std::string, std::string>> SuiteProperties(const evidence::Summary& summary,
                                                                  const gates::Judgement& judgement,
                                                                  const TestCase& orchestration,
-                                                                 const TestCase& requests) {
+                                                                 const TestCase& requests,
+                                                                 const std::string& obstacle) {
+  // As verdict.env: a decision that does not count is none.
+  const auto decision = obstacle.empty() ? judgement.decision : gates::Decision::kInconclusive;
   std::vector<std::pair<std::string, std::string>> properties = {
-      {"decision", std::string(gates::Name(judgement.decision))},
-      {"reason", judgement.reason},
+      {"decision", std::string(gates::Name(decision))},
+      {"reason", obstacle.empty() ? judgement.reason : OneLine({obstacle})},
+  };
+  for (const TestCase* test : {&orchestration, &requests}) {
+    properties.insert(properties.end(), test->properties.begin(), test->properties.end());
+  }
+  const std::vector<std::pair<std::string, std::string>> identity = {
       {"rejudged", judgement.rejudged ? "true" : "false"},
       {"evidence", judgement.evidence},
       {"plan", judgement.plan_sha256},
@@ -274,17 +343,9 @@ std::vector<std::pair<std::string, std::string>> SuiteProperties(const evidence:
       {"workload", summary.capture.workload},
       {"client", summary.capture.client_sha256},
   };
-  for (const auto& [name, value] : orchestration.properties) {
-    properties.emplace_back("orchestration." + name, value);
-  }
-  for (const auto& [name, value] : requests.properties) {
-    properties.emplace_back("requests." + name, value);
-  }
-  for (const std::string& condition : judgement.conditions) {
-    properties.emplace_back("condition", condition);
-  }
-  for (const std::string& item : judgement.not_covered)
-    properties.emplace_back("not_covered", item);
+  properties.insert(properties.end(), identity.begin(), identity.end());
+  AddNumbered(properties, "condition", judgement.conditions);
+  AddNumbered(properties, "not_covered", judgement.not_covered);
   return properties;
 }
 
@@ -298,25 +359,29 @@ std::string RenderJunit(const plan::ResolvedPlan& plan, const evidence::Summary&
                         const gates::Judgement& judgement,
                         const std::vector<std::string>& missing_fragments,
                         const JunitOptions& options) {
-  const TestCase orchestration = OrchestrationCase(judgement);
+  const TestCase orchestration = OrchestrationCase(summary, judgement);
   const TestCase requests = RequestsCase(summary);
   Suite suite;
-  suite.properties = SuiteProperties(summary, judgement, orchestration, requests);
-  suite.cases = {orchestration, requests};
+  suite.properties = SuiteProperties(summary, judgement, orchestration, requests, options.obstacle);
+  // Elsewhere the obstacle is red already, where it belongs.
+  if (!options.obstacle.empty() && judgement.complete && missing_fragments.empty()) {
+    suite.cases.push_back(BrokenCase(options.obstacle));
+  }
+  suite.cases.push_back(orchestration);
+  suite.cases.push_back(requests);
   std::vector<std::string> reported;
   for (const gates::GateResult& gate : judgement.gates) {
     // Readers drop the second of two cases with one name, red or not.
     if (Contains(reported, gate.id)) continue;
     reported.push_back(gate.id);
-    if (Contains(missing_fragments, gate.id)) {
-      TestCase test = NoResult(gate.id,
-                               "this gate's own test left no result for this evidence: it did not "
-                               "run, or it ended early");
-      test.line = gate.location.line;
-      suite.cases.push_back(std::move(test));
-    } else {
-      suite.cases.push_back(GateCase(gate));
-    }
+    TestCase test = Contains(missing_fragments, gate.id)
+                        ? NoResult(gate.id,
+                                   "this gate's own test left no result for this evidence: it did "
+                                   "not run, or it ended early")
+                        : GateCase(gate);
+    test.line = gate.location.line;
+    test.attachment = "gates/" + gate.id + ".txt";
+    suite.cases.push_back(std::move(test));
   }
   std::vector<std::string> unjudged = missing_fragments;
   for (const plan::Gate& gate : plan.gates) unjudged.push_back(gate.id);
@@ -342,13 +407,8 @@ std::string RenderJunit(const plan::ResolvedPlan& plan, const evidence::Summary&
 }
 
 std::string RenderBroken(const std::string& message, const JunitOptions& options) {
-  TestCase test;
-  test.name = "run.broken";
-  test.outcome = Outcome::kFailure;
-  test.type = "broken";
-  test.story.push_back(message);
   Suite suite;
-  suite.cases.push_back(std::move(test));
+  suite.cases.push_back(BrokenCase(message));
   return Writer(options).Write(suite);
 }
 

@@ -25,6 +25,7 @@ std::string UnitOf(plan::GateKind kind) {
       return " ms";
     case plan::GateKind::kFailures:
     case plan::GateKind::kProvenance:
+    case plan::GateKind::kNative:
       break;
   }
   return "";

@@ -114,7 +114,8 @@ def project(folder, add, **kwargs):
     return made
 
 
-SIMPLE = "upgrade_gate_add(NAME h20 PLAN gate.yaml LABELS nightly gpu TIMEOUT 77 RESOURCE_GROUPS 2,gpus:1)"
+SIMPLE = ("upgrade_gate_add(NAME h20 PLAN gate.yaml LABELS nightly gpu TIMEOUT 77 PROCESSORS 3 "
+          "RESOURCE_GROUPS 2,gpus:1 nics:4,disks:1)")
 
 
 def test_one_plan_becomes_labelled_tests_in_order(folder):
@@ -129,7 +130,10 @@ def test_one_plan_becomes_labelled_tests_in_order(folder):
         check(tests[name]["properties"]["TIMEOUT"] > 0, name)
     capture = tests["h20.capture"]["properties"]
     check(capture["RUN_SERIAL"] is True and capture["TIMEOUT"] == 77, capture)
-    check(len(capture["RESOURCE_GROUPS"]) == 2, capture)
+    check(capture["PROCESSORS"] == 3, capture)
+    groups = [[(r[".type"], r["slots"]) for r in group["requirements"]]
+              for group in capture["RESOURCE_GROUPS"]]
+    check(groups == [[("gpus", 1)], [("gpus", 1)], [("nics", 4), ("disks", 1)]], groups)
     for name in names[1:]:
         check("RESOURCE_GROUPS" not in tests[name]["properties"], name)
     run = p.ctest("-j4")
@@ -138,8 +142,8 @@ def test_one_plan_becomes_labelled_tests_in_order(folder):
     log = p.log()
     check(log[0] == f"capture|{plan}|--run|{out}", log)
     check(log[1] == f"verify|{out}|--plan|{plan}", log)
-    check(sorted(log[2:4]) == [f"gate|--plan|{plan}|--run|{out}|--gate=provenance",
-                               f"gate|--plan|{plan}|--run|{out}|--gate=throughput.8k-256-c8"], log)
+    check(sorted(log[2:4]) == [f"gate|--plan|{plan}|--run|{out}|--gate=provenance|--measurements",
+                               f"gate|--plan|{plan}|--run|{out}|--gate=throughput.8k-256-c8|--measurements"], log)
     check(log[4:] == [f"report|{out}|--plan|{plan}|--fragments"], log)
 
 
@@ -196,6 +200,8 @@ def test_missing_gate_binary_is_a_labelled_failing_test(folder):
     run = p.ctest()
     check(run.returncode == 8, run.stdout)
     check("h20.plan (Failed)" in run.stdout and "build it first" in run.stdout, run.stdout)
+    check("the gate binary is not there" in run.stdout, run.stdout)
+    check("Warning" not in run.stdout + run.stderr, run.stdout + run.stderr)
     check(set(p.tests()["h20.plan"]["properties"]["LABELS"]) == {"upgrade-gate", "nightly", "gpu"},
           p.tests())
 
@@ -205,6 +211,7 @@ def test_missing_command_is_a_labelled_failing_test(folder):
     (p.tools / "command").unlink()
     run = p.ctest()
     check(run.returncode == 8 and "h20.plan (Failed)" in run.stdout, run.stdout)
+    check("the command upgrade-gate is not there" in run.stdout, run.stdout)
 
 
 def test_tools_that_nobody_named_are_a_failing_test(folder):
@@ -251,7 +258,7 @@ def test_edited_plan_shows_without_configuring_again(folder):
 def test_ids_that_a_filter_would_misread_are_passed_exactly(folder):
     p = project(folder, SIMPLE, ids=("ttft-p99", "a.b", "ttft"))
     check(p.ctest().returncode == 0, "green")
-    gates = [line.split("|")[-1] for line in p.log() if line.startswith("gate|")]
+    gates = [line.split("|")[-2] for line in p.log() if line.startswith("gate|")]
     check(sorted(gates) == ["--gate=a.b", "--gate=ttft", "--gate=ttft-p99"], gates)
 
 
@@ -263,7 +270,7 @@ def test_paths_with_special_characters_survive(folder):
     path = f"{p.source}/{plan}"
     check(p.log()[0] == f"capture|{path}|--run|{p.build}/{run}", p.log())
     check(p.log()[-1] == f"report|{p.build}/{run}|--plan|{path}|--fragments", p.log())
-    check(f"gate|--plan|{path}|--run|{p.build}/{run}|--gate=provenance" in p.log(), p.log())
+    check(f"gate|--plan|{path}|--run|{p.build}/{run}|--gate=provenance|--measurements" in p.log(), p.log())
 
 
 def test_evidence_from_elsewhere_is_judged_without_a_capture(folder):
@@ -277,6 +284,75 @@ def test_evidence_from_elsewhere_is_judged_without_a_capture(folder):
     (p.tools / "log").unlink()
     check(p.ctest().returncode == 8, "old evidence is red")
     check([line.split("|")[0] for line in p.log()] == ["verify", "report"], p.log())
+
+
+def test_attachments_reach_the_report_alone(folder):
+    for kind in ("absolute", "relative"):
+        p = project(folder / kind, f"upgrade_gate_add(NAME a PLAN gate.yaml ATTACHMENTS {kind})")
+        check(p.ctest().returncode == 0, "green")
+        reports = [line for line in p.log() if "--attachments" in line]
+        check(reports == [f"report|{p.build}/a.run|--plan|{p.source}/gate.yaml|--fragments"
+                          f"|--attachments|{kind}|--project|{p.source}"], p.log())
+
+
+# What the package brings, as far as upgrade_gate_add looks at it.
+LIBRARIES = """enable_language(CXX)
+set_property(GLOBAL PROPERTY UPGRADE_GATE_SUITES throughput latency)
+foreach(name gtest throughput_suite latency_suite)
+  file(WRITE ${CMAKE_BINARY_DIR}/${name}.cc "extern const char ${name}[] = \\"linked ${name}\\";\\n")
+  add_library(${name} INTERFACE)
+  target_sources(${name} INTERFACE ${CMAKE_BINARY_DIR}/${name}.cc)
+  add_library(UpgradeGate::${name} ALIAS ${name})
+endforeach()
+file(WRITE ${CMAKE_BINARY_DIR}/main.cc [[
+#include <cstdio>
+#include <cstring>
+int main(int argc, char** argv) {
+  std::puts(argc > 3 && !std::strcmp(argv[3], "--list") ? "built" : "judged by the built one");
+}
+]])
+"""
+
+
+def test_sources_and_suites_become_the_plans_own_gate_binary(folder):
+    p = project(folder, LIBRARIES + "upgrade_gate_add(NAME h20.a PLAN gate.yaml SOURCES ${CMAKE_BINARY_DIR}/main.cc "
+                "SUITES throughput)\nupgrade_gate_add(NAME plain PLAN gate.yaml)")
+    run = p.ctest("-R", "^h20.a")
+    check(run.returncode == 8 and "h20.a.plan (Failed)" in run.stdout, run.stdout)
+    built = subprocess.run([CMAKE, "--build", p.build], capture_output=True, text=True, timeout=300)
+    check(built.returncode == 0, built.stdout)
+    run = p.ctest("-V")
+    check(run.returncode == 0, run.stdout)
+    check(run.stdout.count("judged by the built one") == 1, run.stdout)
+    check({"h20.a.gate.built", "plain.gate.provenance"} <= set(p.tests()), list(p.tests()))
+    # The other plan keeps the shipped binary.
+    gates = [line for line in p.log() if line.startswith("gate|")]
+    check(len(gates) == 2 and all("plain.run" in line for line in gates), gates)
+    binary = (p.build / "h20.a-gates").read_bytes()
+    check(b"linked gtest" in binary and b"linked throughput_suite" in binary, "sources of the libraries")
+    check(b"linked latency_suite" not in binary, "only the suites that were named")
+
+
+def test_each_configuration_judges_with_its_own_gate_binary(folder):
+    p = Project(folder, LIBRARIES + "upgrade_gate_add(NAME h20 PLAN gate.yaml SOURCES ${CMAKE_BINARY_DIR}/main.cc)")
+    configured = p.configure("Ninja Multi-Config")
+    check(configured.returncode == 0, configured.stderr)
+    built = subprocess.run([CMAKE, "--build", p.build, "--config", "Release"],
+                           capture_output=True, text=True, timeout=300)
+    check(built.returncode == 0, built.stdout)
+    check(p.ctest("-C", "Release").returncode == 0, "built")
+    run = p.ctest("-C", "Debug")
+    check(run.returncode == 8 and "h20.plan (Failed)" in run.stdout, run.stdout)
+    check(f"{p.build}/Debug/h20-gates" in run.stdout, run.stdout)
+
+
+def test_a_wrong_suite_is_refused_with_those_that_exist(folder):
+    for suites in ("througput", "latency througput"):
+        add = LIBRARIES + f"upgrade_gate_add(NAME h20 PLAN gate.yaml SUITES {suites})"
+        configured = Project(folder / suites.replace(" ", "-"), add).configure()
+        check(configured.returncode != 0, "refused")
+        check('upgrade_gate_add(h20): no suite is called "througput"; there are: throughput, latency'
+              in " ".join(configured.stderr.split()), configured.stderr)
 
 
 def test_one_gate_pulls_in_capture_evidence_and_report(folder):
@@ -294,6 +370,10 @@ def test_wrong_arguments_are_refused_when_configuring(folder):
         "give one of them": "upgrade_gate_add(NAME a PLAN p.yaml RUN r EVIDENCE e)",
         "is for the capture": "upgrade_gate_add(NAME a PLAN p.yaml EVIDENCE e TIMEOUT 5)",
         "not a whole number": "upgrade_gate_add(NAME a PLAN p.yaml TIMEOUT 0)",
+        "ATTACHMENTS is \"both\"; write absolute or relative":
+            "upgrade_gate_add(NAME a PLAN p.yaml ATTACHMENTS both)",
+        "SOURCES and SUITES are C++": "upgrade_gate_add(NAME a PLAN p.yaml SOURCES a.cc)",
+        "without a value: SUITES": "upgrade_gate_add(NAME a PLAN p.yaml SUITES)",
         "MAX_AGE is": "upgrade_gate_add(NAME a PLAN p.yaml MAX_AGE 36)",
         "has the same NAME:a":
             "upgrade_gate_add(NAME a PLAN p.yaml)\nupgrade_gate_add(NAME a PLAN q.yaml RUN r)",

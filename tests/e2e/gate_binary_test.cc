@@ -181,8 +181,9 @@ TEST_F(GateBinary, PassIsZeroWithOneLineAndAFragment) {
   ASSERT_TRUE(fragment_bytes) << fragment_bytes.error().message;
   const auto read = gates::ReadFragment(*fragment_bytes);
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->id, "within");
-  EXPECT_EQ(read->verdict, gates::Verdict::kPass);
+  EXPECT_EQ(read->result.id, "within");
+  EXPECT_EQ(read->result.verdict, gates::Verdict::kPass);
+  EXPECT_EQ(read->plan, base::Sha256Of(kPlan));
   EXPECT_EQ(read->evidence, digest_);
 }
 
@@ -312,6 +313,166 @@ TEST_F(GateBinary, OutputThatCannotBeWrittenIsNoPass) {
             13);
 }
 
+// --- gates in C++
+
+constexpr const char* kNativeGates = R"(  - native: {name: UpgradeTest.Within}
+  - native: {name: UpgradeTest.Over}
+  - native: {name: UpgradeTest.Open}
+  - native: {name: UpgradeTest.OpenUnderNot}
+  - native: {name: UpgradeTest.OpenBesideAPass}
+  - native: {name: UpgradeTest.OpenAndPlainFailure}
+  - native: {name: UpgradeTest.PlainPass}
+  - native: {name: UpgradeTest.Typo}
+  - native: {name: UpgradeTest.LooksAtNothing}
+  - native: {name: UpgradeTest.Skips}
+  - native: {name: UpgradeTest.Exits}
+  - native: {name: UpgradeTest.QuickExits}
+  - native: {name: UpgradeTest.LeavesWithoutAWord}
+  - native: {name: UpgradeTest.Aborts}
+  - native: {name: UpgradeTest.Throws}
+  - native: {name: UpgradeTest.Dies}
+  - native: {name: BrokenSetUp.Within}
+  - native: {name: BrokenSuite.Within}
+  - native: {name: SkippingSuite.Within}
+  - native: {name: of-case, test: All/OfCase.Within/0}
+  - native: {name: hint, test: UpgradeTest.DISABLED_Within, severity: advisory}
+)";
+
+class NativeGates : public GateBinary {
+ protected:
+  void SetUp() override {
+    GateBinary::SetUp();
+    ASSERT_TRUE(base::WriteFile(plan(), std::string(kPlan) + kNativeGates));
+  }
+
+  Outcome Native(const std::string& gate, const std::string& before = "") {
+    return Run(Of(gate), before, UPGRADE_GATE_NATIVE_BINARY);
+  }
+  Outcome List(const char* binary = UPGRADE_GATE_NATIVE_BINARY) {
+    return Run("--plan " + base::ShellWord(plan().string()) + " --list", "", binary);
+  }
+  gates::GateResult Left(const std::string& id) {
+    const auto bytes = base::ReadFile(fragment(id), 1 << 20);
+    EXPECT_TRUE(bytes) << bytes.error().message;
+    const auto read = gates::ReadFragment(bytes.value_or(""));
+    EXPECT_TRUE(read) << read.error().message;
+    return read ? read->result : gates::GateResult{};
+  }
+  void ReplacePlan(const std::string& from, const std::string& to) {
+    auto text = base::ReadFile(plan(), 1 << 20).value_or("");
+    ASSERT_NE(text.find(from), std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+    ASSERT_TRUE(base::WriteFile(plan(), text));
+  }
+};
+
+struct Expected {
+  const char* gate;
+  int code;
+  const char* verdict;  // nullptr: no fragment is left
+  const char* finding;
+  const char* says;  // in stdout or stderr
+};
+
+TEST_F(NativeGates, EachEndsAsItShould) {
+  for (const Expected& expected : {
+           Expected{"UpgradeTest.Within", 0, "pass", "none",
+                    "PASS UpgradeTest.Within: arm candidate"},
+           Expected{"UpgradeTest.Over", 10, "fail", "over_budget", "FAIL UpgradeTest.Over: "},
+           Expected{"UpgradeTest.Open", 11, "inconclusive", "undecided",
+                    "INCONCLUSIVE UpgradeTest.Open"},
+           Expected{"UpgradeTest.OpenUnderNot", 11, "inconclusive", "undecided", "INCONCLUSIVE"},
+           Expected{"UpgradeTest.OpenBesideAPass", 11, "inconclusive", "undecided", "INCONCLUSIVE"},
+           Expected{"UpgradeTest.OpenAndPlainFailure", 10, "fail", "expectation_failed",
+                    "Summary().boots.size()"},
+           Expected{"UpgradeTest.PlainPass", 0, "pass", "none", "PASS"},
+           Expected{"UpgradeTest.Typo", 11, "inconclusive", "not_measured",
+                    "did you mean \"short\"?"},
+           Expected{"UpgradeTest.LooksAtNothing", 11, "inconclusive", "not_measured",
+                    "looked at no evidence"},
+           Expected{"UpgradeTest.Skips", 11, "inconclusive", "not_measured", "not today"},
+           Expected{"UpgradeTest.Exits", 15, nullptr, nullptr, "ended before its gate was judged"},
+           Expected{"UpgradeTest.QuickExits", 15, nullptr, nullptr,
+                    "ended before its gate was judged"},
+           // Nothing can catch this one; the report misses its result.
+           Expected{"UpgradeTest.LeavesWithoutAWord", 0, nullptr, nullptr, ""},
+           Expected{"UpgradeTest.Aborts", 134, nullptr, nullptr, ""},
+           Expected{"UpgradeTest.Throws", 10, "fail", "expectation_failed", "no such thing"},
+           Expected{"UpgradeTest.Dies", 0, "pass", "none", "PASS"},
+           Expected{"BrokenSetUp.Within", 10, "fail", "expectation_failed",
+                    "no ground to stand on"},
+           Expected{"BrokenSuite.Within", 13, nullptr, nullptr, "the suite is broken"},
+           Expected{"of-case", 0, "pass", "none", "PASS of-case"},
+           Expected{"hint", 0, "fail", "over_budget", "ADVISORY FAIL hint"},
+           Expected{"within", 0, "pass", "none", "PASS within"},
+           Expected{"DISABLED_within", 0, "pass", "none", "PASS DISABLED_within"},
+       }) {
+    PutStaleFragment(expected.gate);
+    const Outcome outcome = Native(expected.gate);
+    EXPECT_EQ(outcome.code, expected.code) << expected.gate << outcome.out << outcome.err;
+    EXPECT_THAT(outcome.out + outcome.err, HasSubstr(expected.says)) << expected.gate;
+    ASSERT_EQ(fs::exists(fragment(expected.gate)), expected.verdict != nullptr) << expected.gate;
+    if (expected.verdict == nullptr) continue;
+    const gates::GateResult left = Left(expected.gate);
+    EXPECT_EQ(gates::Name(left.verdict), expected.verdict) << expected.gate;
+    EXPECT_EQ(gates::Name(left.finding), expected.finding) << expected.gate;
+  }
+}
+
+TEST_F(NativeGates, ASuiteThatSkipsItselfIsNeverAPass) {
+  // GoogleTest before 1.14 runs the tests all the same; the skip counts either way.
+  const Outcome outcome = Native("SkippingSuite.Within");
+  EXPECT_EQ(outcome.code, 15) << outcome.out << outcome.err;
+  EXPECT_FALSE(fs::exists(fragment("SkippingSuite.Within")));
+}
+
+TEST_F(NativeGates, EnvironmentOfGoogleTestCannotDeselectTheGate) {
+  for (const char* before : {"GTEST_FILTER=-*", "GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=1",
+                             "GTEST_REPEAT=0", "GTEST_ALSO_RUN_DISABLED_TESTS=0"}) {
+    EXPECT_EQ(Native("UpgradeTest.Over", before).code, 10) << before;
+  }
+}
+
+TEST_F(NativeGates, ListsThemBesideThoseOfThePlan) {
+  const Outcome outcome = List();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::StartsWith("within\nover\nopen\n"));
+  EXPECT_THAT(outcome.out, testing::EndsWith("SkippingSuite.Within\nof-case\nhint\n"));
+}
+
+TEST_F(NativeGates, ATestThatNoGateNamesIsRefused) {
+  ReplacePlan("  - native: {name: UpgradeTest.Over}\n", "");
+  const Outcome outcome = List();
+  EXPECT_EQ(outcome.code, 12);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err,
+              HasSubstr("no gate names the test UpgradeTest.Over, so it would never run"));
+}
+
+TEST_F(NativeGates, AGateWithoutItsTestIsRefusedWithItsPlace) {
+  ReplacePlan("native: {name: UpgradeTest.Over}", "native: {name: UpgradeTest.Ower}");
+  EXPECT_THAT(List().err,
+              HasSubstr("gate.yaml:26:5: gate UpgradeTest.Ower: this gate binary has no test "
+                        "\"UpgradeTest.Ower\" (did you mean \"UpgradeTest.Over\"?)"));
+  EXPECT_EQ(Native("UpgradeTest.Ower").code, 12);
+  const Outcome shipped = List(UPGRADE_GATE_BINARY);
+  EXPECT_EQ(shipped.code, 12);
+  EXPECT_THAT(shipped.err, HasSubstr("upgrade_gate_add(… SOURCES …)"));
+}
+
+TEST_F(NativeGates, MeasurementsComeFirstAndOneALine) {
+  const Outcome outcome =
+      Run(Of("UpgradeTest.Over") + " --measurements", "", UPGRADE_GATE_NATIVE_BINARY);
+  EXPECT_EQ(outcome.code, 10);
+  EXPECT_THAT(
+      outcome.out,
+      testing::StartsWith(
+          "<CTestMeasurement type=\"numeric/double\" name=\"estimate\">0.1</CTestMeasurement>\n"
+          "<CTestMeasurement type=\"numeric/double\" name=\"interval lower\">0.0"));
+  EXPECT_THAT(outcome.out, HasSubstr("\n<CTestMeasurement type=\"numeric/double\" "
+                                     "name=\"threshold\">0.01</CTestMeasurement>\nFAIL "));
+}
+
 struct Misuse {
   const char* what;
   int code;
@@ -320,7 +481,7 @@ struct Misuse {
 TEST_F(GateBinary, MisusedBinaryIsNeverGreen) {
   for (const auto& [what, code] :
        {Misuse{"exit", 15}, Misuse{"quick-exit", 15}, Misuse{"skip", 15}, Misuse{"fail", 15},
-        Misuse{"soft-fail", 13}, Misuse{"extra-test", 15}}) {
+        Misuse{"soft-fail", 13}, Misuse{"same-suite", 15}}) {
     for (const char* gate : {"within", "hint-over"}) {
       const Outcome outcome = Run(Of(gate), std::string("UPGRADE_GATE_TEST_MISUSE=") + what,
                                   UPGRADE_GATE_MISUSED_BINARY);

@@ -11,6 +11,7 @@
 #include "framework/evidence/store.h"
 #include "framework/gates/judge.h"
 #include "framework/plan/plan_file.h"
+#include "tests/support/german_locale.h"
 
 namespace upgrade_gate::gates {
 namespace {
@@ -51,6 +52,13 @@ TEST_P(GoldenTest, EvidenceGivesTheCheckedInVerdictByteForByte) {
   const auto expected = base::ReadFile(LayoutOf(GetParam().name).run() / "verdict.json", 4 << 20);
   ASSERT_TRUE(expected.has_value()) << expected.error().message;
   EXPECT_EQ(Judged(GetParam().name), *expected);
+}
+
+// Plan, evidence and verdict: a user's gate binary may set any locale.
+TEST_P(GoldenTest, GivesTheSameVerdictInAGermanLocale) {
+  const std::string before = Judged(GetParam().name);
+  const test::GermanLocale german;
+  EXPECT_EQ(Judged(GetParam().name), before);
 }
 
 TEST_P(GoldenTest, EvidenceIsSealedAndItsSummaryIsThatOfTheRecords) {

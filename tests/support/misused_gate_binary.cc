@@ -28,8 +28,8 @@ class Extra : public testing::Test {
 
 [[maybe_unused]] const bool registered = [] {
   testing::AddGlobalTestEnvironment(new Environment);
-  if (Misuse() == "extra-test") {
-    testing::RegisterTest("Extra", "Passes", nullptr, nullptr, __FILE__, __LINE__,
+  if (Misuse() == "same-suite") {
+    testing::RegisterTest("PlanGates", "Passes", nullptr, nullptr, __FILE__, __LINE__,
                           []() -> testing::Test* { return new Extra; });
   }
   return true;

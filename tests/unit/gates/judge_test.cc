@@ -159,5 +159,47 @@ TEST(CompareCase, GivesTheRatioOfEveryCaseWithoutAFailure) {
   EXPECT_FALSE(cases[2].output_tokens_per_s.has_value());
 }
 
+plan::Gate Native(const std::string& id) {
+  plan::Gate gate;
+  gate.id = id;
+  gate.location = {.line = 9, .column = 5};
+  gate.rule = plan::NativeGate{"UpgradeTest.Own"};
+  return gate;
+}
+
+TEST(NativeGate, WithoutAResultNothingIsAccepted) {
+  Experiment e = MakeExperiment();
+  e.plan.gates = {MaxLoss("1k-512-c1", 3), Native("own")};
+  const Judgement judgement = JudgeAll(e.plan, "", e.evidence);
+  EXPECT_EQ(judgement.decision, Decision::kInconclusive);
+  EXPECT_EQ(judgement.gates[1].verdict, Verdict::kInconclusive);
+  EXPECT_EQ(judgement.gates[1].finding, Finding::kNoResult);
+  EXPECT_EQ(judgement.gates[1].message,
+            "UpgradeTest.Own: the test left no result of this evidence and this plan");
+}
+
+TEST(NativeGate, ItsTestsResultCountsAndThePlanSaysHowMuch) {
+  Experiment e = MakeExperiment();
+  e.plan.gates = {MaxLoss("1k-512-c1", 3), Native("own")};
+  GateResult left;
+  left.id = "something else";
+  left.severity = plan::Severity::kAdvisory;
+  left.verdict = Verdict::kFail;
+  left.finding = Finding::kRegression;
+  left.message = "worse";
+  const Judgement judgement = JudgeAll(e.plan, "", e.evidence, {{"own", left}});
+  EXPECT_EQ(judgement.decision, Decision::kReject);
+  EXPECT_EQ(judgement.gates[1].id, "own");
+  EXPECT_EQ(judgement.gates[1].severity, plan::Severity::kRequired);
+  EXPECT_EQ(judgement.gates[1].location.line, 9);
+  EXPECT_EQ(judgement.gates[1].message, "worse");
+  left.verdict = Verdict::kPass;
+  EXPECT_EQ(JudgeAll(e.plan, "", e.evidence, {{"own", left}}).decision, Decision::kAccept);
+  // A result of a gate that the plan judges itself is not asked.
+  left.verdict = Verdict::kFail;
+  EXPECT_EQ(JudgeAll(e.plan, "", e.evidence, {{e.plan.gates[0].id, left}}).gates[0].verdict,
+            Verdict::kPass);
+}
+
 }  // namespace
 }  // namespace upgrade_gate::gates

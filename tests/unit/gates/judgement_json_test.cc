@@ -100,18 +100,32 @@ TEST(WriteJudgement, NeverWritesWhatIsNotANumberOrActsOnATerminal) {
 TEST(Fragment, RoundTrips) {
   const Experiment e = MakeExperiment();
   const GateResult result = JudgeGate(e.plan, MaxLoss(kCase, 3), e.evidence.summary);
-  const auto fragment = ReadFragment(WriteFragment(result, Digest('e')));
+  const std::string text = WriteFragment({result, Digest('e'), Digest('f')});
+  const auto fragment = ReadFragment(text);
   ASSERT_TRUE(fragment.has_value()) << fragment.error().message;
-  EXPECT_EQ(fragment->id, result.id);
-  EXPECT_EQ(fragment->verdict, Verdict::kPass);
-  EXPECT_EQ(fragment->message, result.message);
+  EXPECT_EQ(fragment->result.verdict, Verdict::kPass);
+  EXPECT_EQ(fragment->result.location.line, 7);
   EXPECT_EQ(fragment->evidence, Digest('e'));
+  EXPECT_EQ(fragment->plan, Digest('f'));
+  // Everything that is written is read: the same bytes again.
+  EXPECT_EQ(WriteFragment(*fragment), text);
+}
+
+TEST(Fragment, RoundTripsWithoutNumbersToo) {
+  GateResult result;
+  result.id = "empty";
+  result.kind = plan::GateKind::kNative;
+  result.finding = Finding::kNoResult;
+  const std::string text = WriteFragment({result, Digest('e'), Digest('f')});
+  const auto fragment = ReadFragment(text);
+  ASSERT_TRUE(fragment.has_value()) << fragment.error().message;
+  EXPECT_EQ(WriteFragment(*fragment), text);
 }
 
 TEST(Fragment, RefusesWhatIsNotOne) {
   const Experiment e = MakeExperiment();
-  const std::string good =
-      WriteFragment(JudgeGate(e.plan, MaxLoss(kCase, 3), e.evidence.summary), Digest('e'));
+  const std::string good = WriteFragment(
+      {JudgeGate(e.plan, MaxLoss(kCase, 3), e.evidence.summary), Digest('e'), Digest('f')});
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     text.replace(text.find(from), from.size(), to);
@@ -121,7 +135,18 @@ TEST(Fragment, RefusesWhatIsNotOne) {
   EXPECT_THAT(with("\"schema\": 1", "\"schema\": 2"), HasSubstr("schema 2"));
   EXPECT_THAT(with("\"pass\"", "\"passed\""), HasSubstr("\"passed\" is not a verdict"));
   EXPECT_THAT(with(Digest('e'), "none"), HasSubstr("not a SHA-256 digest"));
+  EXPECT_THAT(with(Digest('f'), "none"), HasSubstr("\"plan_sha256\" is not a SHA-256 digest"));
   EXPECT_THAT(with("\"id\"", "\"di\""), HasSubstr("\"id\" is missing"));
+  EXPECT_THAT(with("\"id\": \"", "\"id\": \"../"), HasSubstr("\"id\" is not the id of a gate"));
+  EXPECT_THAT(with("\"throughput\"", "\"speed\""), HasSubstr("\"speed\" is not a kind of gate"));
+  EXPECT_THAT(with("\"required\"", "\"hint\""), HasSubstr("\"hint\" is not a severity"));
+  EXPECT_THAT(with("\"finding\": null", "\"finding\": \"luck\""), HasSubstr("\"finding\" is not"));
+  EXPECT_THAT(with("\"rounds\": 3", "\"rounds\": -3"), HasSubstr("\"rounds\" is not a count"));
+  EXPECT_THAT(with("\"interval\": [", "\"interval\": [1, "),
+              HasSubstr("\"interval\" is not two numbers"));
+  EXPECT_THAT(with("\"margin\": 0.97", "\"margin\": \"0.97\""), HasSubstr("margin"));
+  EXPECT_THAT(with("\"explanation\": [", "\"explanation\": [1, "),
+              HasSubstr("\"explanation\" is not"));
   EXPECT_FALSE(ReadFragment("").has_value());
   EXPECT_FALSE(ReadFragment("[]").has_value());
   EXPECT_FALSE(ReadFragment(std::string(5 << 20, ' ')).has_value());

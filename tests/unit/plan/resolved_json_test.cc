@@ -145,9 +145,10 @@ TEST(WriteResolved, HoldsTheWorkloadAndWhatJudges) {
   EXPECT_EQ(base::WriteJsonLine((*json)["workload"]), WriteWorkload(plan));
   EXPECT_EQ((*json)["schema"], 1);
   ASSERT_EQ((*json)["gates"].size(), 2U);
-  EXPECT_EQ(base::WriteJsonLine((*json)["gates"][0]),
-            R"({"id":"throughput.short.max_loss","kind":"throughput","severity":"required",)"
-            R"("case":"short","max_loss_percent":3.0,"on_failures":"inconclusive"})");
+  EXPECT_EQ(
+      base::WriteJsonLine((*json)["gates"][0]),
+      R"({"id":"throughput.short.max_loss","kind":"throughput","severity":"required",)"
+      R"("case":"short","max_loss_percent":3.0,"on_failures":"inconclusive","confidence_percent":95.0})");
   EXPECT_EQ((*json)["boot_noise"]["value_percent"], 1.0);
   EXPECT_TRUE((*json)["expected_changes"].is_array());
   EXPECT_TRUE((*json)["not_covered"].is_array());
@@ -161,7 +162,8 @@ TEST(WriteResolved, EachKindOfGateSaysItsThreshold) {
   - latency: {case: short, metric: ttft, max: 250ms}
   - latency: {case: short, metric: ttft, max_increase: 5%}
   - failures: {kind: empty_output, max_rate: 2%}
-  - failures: {kind: any, max_rate: 2%})"));
+  - failures: {kind: any, max_rate: 2%}
+  - native: {name: gain, test: Suite.Gain})"));
   const auto json = base::ParseJson(WriteResolved(plan));
   ASSERT_TRUE(json);
   const auto gate = [&](std::size_t i) { return base::WriteJsonLine((*json)["gates"][i]); };
@@ -173,6 +175,9 @@ TEST(WriteResolved, EachKindOfGateSaysItsThreshold) {
   EXPECT_THAT(gate(4), HasSubstr(R"("failure_kind":"empty_output","arm":"candidate",)"
                                  R"("max_rate_percent":2.0,"confidence_percent":95.0)"));
   EXPECT_THAT(gate(5), HasSubstr(R"("failure_kind":"any")"));
+  EXPECT_THAT(
+      gate(6),
+      HasSubstr(R"("id":"gain","kind":"native","severity":"required","test":"Suite.Gain")"));
 }
 
 TEST(WriteResolved, NeverHoldsAValueOfTheEnvironment) {

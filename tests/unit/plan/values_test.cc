@@ -288,5 +288,55 @@ TEST(Values, FailuresGates) {
   }
 }
 
+TEST(Values, ConfidenceOfMeasuringGates) {
+  const auto throughput = std::get<ThroughputGate>(
+      OnlyGate("throughput: {case: short, max_loss: 3%, confidence: 99%}").rule);
+  EXPECT_EQ(throughput.confidence.value, 99);
+  const auto latency =
+      std::get<LatencyGate>(OnlyGate("latency: {case: short, metric: ttft, max_increase: 5%, "
+                                     "confidence: 97.5%}")
+                                .rule);
+  EXPECT_EQ(latency.confidence.value, 97.5);
+  EXPECT_EQ(std::get<ThroughputGate>(OnlyGate("throughput: {case: short, max_loss: 3%}").rule)
+                .confidence.value,
+            95);
+}
+
+TEST(Values, NativeGates) {
+  const Gate by_name = OnlyGate("native: {name: UpgradeTest.LongInputsGain}");
+  EXPECT_EQ(by_name.kind(), GateKind::kNative);
+  EXPECT_EQ(by_name.id, "UpgradeTest.LongInputsGain");
+  EXPECT_EQ(std::get<NativeGate>(by_name.rule).test, "UpgradeTest.LongInputsGain");
+  const Gate by_test = OnlyGate("native: {test: UpgradeTest.LongInputsGain}");
+  EXPECT_EQ(by_test.id, "UpgradeTest.LongInputsGain");
+  const Gate both = OnlyGate("native: {name: gain, test: All/Suite_1.Gain/0}");
+  EXPECT_EQ(both.id, "gain");
+  EXPECT_EQ(std::get<NativeGate>(both.rule).test, "All/Suite_1.Gain/0");
+}
+
+std::string GateErrors(const std::string& gate) {
+  return ErrorsOf(Edit(kProcessPlan,
+                       "  - throughput: {case: short, max_loss: 3%}\n  - provenance: {}",
+                       "  - " + gate + "\n  - provenance: {}"));
+}
+
+TEST(Values, NativeGatesNameOneTestExactly) {
+  EXPECT_THAT(GateErrors("native: {}"), testing::HasSubstr("has no \"name\": the full name of a test, Suite.Name"));
+  for (const char* name : {"LongInputsGain", "a.b.c", "a-b.c", ".b", "a."}) {
+    EXPECT_NE(GateErrors(std::string("native: {name: ") + name + "}"), "") << name;
+  }
+  for (const char* test :
+       {"A.B*", "A.B:C.D", "-A.B", "A.B-C.D", "A.?", "A B.C", "A.B.C", "All/A"}) {
+    EXPECT_NE(GateErrors(std::string("native: {name: gain, test: \"") + test + "\"}"), "") << test;
+  }
+  EXPECT_THAT(GateErrors("native: {test: All/Suite.Gain/0}"),
+              testing::HasSubstr("a native gate whose test is \"All/Suite.Gain/0\" needs a name"));
+  EXPECT_THAT(
+      GateErrors("native: {name: gain}"),
+      testing::HasSubstr("\"gain\" is not the full name of a test: write Suite.Name, or add "
+                         "test: Suite.Name beside the name"));
+  EXPECT_THAT(GateErrors("native: {name: A.B, case: short}"), testing::HasSubstr("unknown key"));
+}
+
 }  // namespace
 }  // namespace upgrade_gate::plan

@@ -302,7 +302,7 @@ std::vector<BadEdit> WorkloadAndOrder() {
 std::vector<BadEdit> Gates() {
   const std::string_view p = kProcessPlan;
   const std::string gate = "throughput: {case: short, max_loss: 3%}";
-  const std::string known = ": write throughput, latency, failures or provenance";
+  const std::string known = ": write throughput, latency, failures, provenance or native";
   return {
       {"gates_no_list",
        p,

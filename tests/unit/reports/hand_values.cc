@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 namespace upgrade_gate::reports_test {
 namespace {
@@ -64,6 +65,78 @@ plan::Gate Gate(std::string id, int line) {
 }  // namespace
 
 const char* const kHostile = "\x1b[2J\x01 \xef\xbf\xbe \xff ]]> <b> & \xe2\x80\xae \" ' \xc2\x9b";
+
+const std::vector<std::string>& HostileTexts() {
+  using std::string_literals::operator""s;
+  static const std::vector<std::string> texts = [] {
+    std::vector<std::string> list = {
+        kHostile,
+        "NUL \0 inside"s,
+        "U+FFFE \xef\xbf\xbe, U+FFFF \xef\xbf\xbf, U+1FFFE \xf0\x9f\xbf\xbe",
+        "lone surrogates \xed\xa0\x80 and \xed\xbf\xbf",
+        "overlong / \xc0\xaf, \xe0\x80\xaf, \xf0\x80\x80\xaf; above Unicode \xf4\x90\x80\x80",
+        "broken \xff \xfe \x80, cut short \xe2\x82",
+        "C1 \xc2\x85 \xc2\x9b, U+2028 \xe2\x80\xa8, bidi \xe2\x80\xae, BOM \xef\xbb\xbf",
+        "]]> <![CDATA[ ]]]]> --> <!-- <?xml version=\"1.1\"?>",
+        "&#1; &#xFFFE; &amp;#1; &lol; <!DOCTYPE x [<!ENTITY lol \"lol\">]>",
+        "\" onload=\"x\" ' <failure/> </testsuites>",
+        "line\nbreak\r\nreturn\rtab\tvertical\vform\f",
+        "\n\n",
+        "   ",
+        "",
+        "[[ATTACHMENT|/etc/passwd]]",
+        "\n[[ATTACHMENT|../../secret]]\n::error::x\n##vso[task.complete]",
+        "$(reboot) `reboot` ${HOME} %s %n {} {0}",
+        std::string(100'000, 'a') + "\xff",
+    };
+    std::string large;
+    for (int i = 0; i < 20'000; ++i) large += "\xc3\xa4\x01";
+    list.push_back(large);
+    std::string controls;
+    for (int c = 1; c < 128; ++c) controls += static_cast<char>(c);
+    list.push_back(controls);
+    return list;
+  }();
+  return texts;
+}
+
+gates::Judgement AcceptedJudgement() {
+  auto judgement = HandJudgement();
+  judgement.decision = gates::Decision::kAccept;
+  judgement.reason = "all 4 required gates pass";
+  for (auto& gate : judgement.gates) {
+    gate.verdict = gates::Verdict::kPass;
+    gate.finding = gates::Finding::kNone;
+  }
+  return judgement;
+}
+
+JunitInput HostileInput(const std::string& text) {
+  JunitInput input;
+  for (plan::Gate& gate : input.plan.gates) gate.id += text;
+  input.plan.gates.push_back(Gate("unjudged " + text, 46));
+  input.summary.arms[text] = input.summary.arms.begin()->second;
+  input.summary.capture.workload = text;
+  input.summary.capture.client_sha256 = text;
+  input.summary.capture.started_at = text;
+  gates::Judgement& judgement = input.judgement;
+  for (std::string* field : {&judgement.reason, &judgement.evidence, &judgement.plan_sha256,
+                             &judgement.candidate_identity, &judgement.rollback_identity}) {
+    *field = text;
+  }
+  judgement.incidents = judgement.conditions = judgement.not_covered = {text, text};
+  for (gates::GateResult& gate : judgement.gates) {
+    gate.id += text;
+    gate.message = text;
+    gate.explanation = {text, "second " + text};
+    gate.cases.resize(2);
+    for (gates::CaseResult& of : gate.cases) of.case_name = of.message = text;
+  }
+  input.missing = {text};
+  input.options = {.suite_name = text, .plan_file = text, .timestamp = text, .hostname = text};
+  input.options.obstacle = text;
+  return input;
+}
 
 plan::ResolvedPlan HandPlan() {
   plan::ResolvedPlan plan;

@@ -231,7 +231,10 @@ TEST(NeutralizeCommands, BreaksWhatCiSystemsObeyAndNothingElse) {
   EXPECT_EQ(base::NeutralizeCommands("::error::a\n \t::b\nc ::d"), "\\::error::a\n \t\\::b\nc ::d");
   EXPECT_EQ(base::NeutralizeCommands("x ##vso[a] ##[b] ##teamcity[c] ## [d]"),
             "x #\\#vso[a] #\\#[b] #\\#teamcity[c] ## [d]");
-  EXPECT_EQ(base::NeutralizeCommands("std::string: ok"), "std::string: ok");
+  EXPECT_EQ(base::NeutralizeCommands("a [[ATTACHMENT|/etc/passwd]]"),
+            "a [\\[ATTACHMENT|/etc/passwd]]");
+  EXPECT_EQ(base::NeutralizeCommands("std::string: ok [[ATTACHMENTS]]"),
+            "std::string: ok [[ATTACHMENTS]]");
 }
 
 TEST(ShellWord, QuotesWhatAShellWouldChange) {
