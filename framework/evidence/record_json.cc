@@ -91,6 +91,18 @@ base::Result<StopReason> StopReasonMember(const Json& json) {
                                          base::Shorten(base::Visible(name), 80)));
 }
 
+// The one member that may be missing: without an allocation, and in evidence from
+// before there was one. Never an empty list, so that one value has one spelling.
+base::Result<std::vector<std::string>> GpusMember(const Json& json) {
+  if (!json.contains("gpus")) return std::vector<std::string>{};
+  UG_ASSIGN(auto gpus, TextList(json, "gpus"));
+  if (gpus.empty() || gpus.size() > kMaxGpus ||
+      !std::all_of(gpus.begin(), gpus.end(), base::IsPlainName)) {
+    return base::EvidenceError("\"gpus\" is not a list of GPUs");
+  }
+  return gpus;
+}
+
 base::Result<std::optional<Usage>> UsageMember(const Json& json) {
   UG_ASSIGN(const Json* member, base::Member(json, "usage"));
   if (member->is_null()) return std::nullopt;
@@ -244,7 +256,7 @@ Json RoundToJson(const RoundRecord& round) {
   const auto by_kind = CountKinds(round.requests);
   int failed = 0;
   for (const auto& [kind, count] : by_kind) failed += count;
-  return {{"schema", kSchema},
+  Json json = {{"schema", kSchema},
           {"case", round.case_name},
           {"arm", round.arm},
           {"boot", round.boot},
@@ -261,6 +273,8 @@ Json RoundToJson(const RoundRecord& round) {
           {"duration_ns", round.duration.count()},
           {"stopped", Name(round.stopped)},
           {"stop_detail", Shown(round.stop_detail)}};
+  PutClient(round.client, json);
+  return json;
 }
 
 base::Status RoundFromJson(const Json& json, RoundRecord& with) {
@@ -276,6 +290,7 @@ base::Status RoundFromJson(const Json& json, RoundRecord& with) {
   UG_ASSIGN(with.duration, Ns(json, "duration_ns"));
   UG_ASSIGN(with.stopped, StopReasonMember(json));
   UG_ASSIGN(with.stop_detail, base::StringMember(json, "stop_detail"));
+  UG_ASSIGN(with.client, ClientMember(json));
   return CheckCounts(json, with);
 }
 
@@ -286,22 +301,24 @@ Json BootToJson(const BootRecord& boot) {
                     {"declared_sha256", TextOrNull(pin.declared)},
                     {"found_sha256", TextOrNull(pin.found)}});
   }
-  return {{"schema", kSchema},
-          {"number", boot.number},
-          {"step", boot.step},
-          {"arm", boot.arm},
-          {"resumes", base::OrNull(boot.resumes)},
-          {"host", TextOrNull(boot.host)},
-          {"client_sha256", TextOrNull(boot.client_sha256)},
-          {"started_at", TextOrNull(boot.started_at)},
-          {"version", TextOrNull(Shown(boot.version))},
-          {"pins", std::move(pins)},
-          {"identity_sha256", TextOrNull(boot.identity)},
-          {"argv", boot.argv},
-          {"ready_after_ns", boot.ready_after.count()},
-          {"stopped", Name(boot.stopped)},
-          {"stop_detail", Shown(boot.stop_detail)},
-          {"exit", TextOrNull(Shown(boot.exit))}};
+  Json json = {{"schema", kSchema},
+               {"number", boot.number},
+               {"step", boot.step},
+               {"arm", boot.arm},
+               {"resumes", base::OrNull(boot.resumes)},
+               {"host", TextOrNull(boot.host)},
+               {"client_sha256", TextOrNull(boot.client_sha256)},
+               {"started_at", TextOrNull(boot.started_at)},
+               {"version", TextOrNull(Shown(boot.version))},
+               {"pins", std::move(pins)},
+               {"identity_sha256", TextOrNull(boot.identity)},
+               {"argv", boot.argv},
+               {"ready_after_ns", boot.ready_after.count()},
+               {"stopped", Name(boot.stopped)},
+               {"stop_detail", Shown(boot.stop_detail)},
+               {"exit", TextOrNull(Shown(boot.exit))}};
+  if (!boot.gpus.empty()) json["gpus"] = boot.gpus;
+  return json;
 }
 
 base::Result<BootRecord> BootFromJson(const Json& json) {
@@ -313,6 +330,7 @@ base::Result<BootRecord> BootFromJson(const Json& json) {
   UG_ASSIGN(boot.resumes, OptionalInt(json, "resumes", 1, kMaxNumber));
   UG_ASSIGN(boot.host, OptionalText(json, "host"));
   UG_ASSIGN(boot.client_sha256, OptionalDigest(json, "client_sha256"));
+  UG_ASSIGN(boot.gpus, GpusMember(json));
   UG_ASSIGN(boot.started_at, OptionalUtc(json, "started_at"));
   UG_ASSIGN(boot.version, OptionalText(json, "version"));
   UG_ASSIGN(const Json* pins, Array(json, "pins"));

@@ -75,6 +75,28 @@ enum class StopReason { kNone, kGuard, kServiceLost, kInterrupted, kDeadline };
 std::string_view Name(StopReason reason);
 std::optional<StopReason> StopReasonFrom(std::string_view name);
 
+// What the client knows of its own part in a round's numbers.
+struct ClientHealth {
+  // Closed loop: requests in flight, on average from the end of the ramp until
+  // the last was sent. Open loop: requests a second, by the schedule and as sent.
+  bool open_loop = false;
+  double asked = 0;
+  std::optional<double> delivered;  // absent: too little was sent to say
+  int held_back = 0;                // open loop: sends that waited for the most in flight
+  // Sent after it was scheduled: the value that at most 1 % of the sends are
+  // above, and never a single outlier of several.
+  base::Nanoseconds send_late_p99{};
+  std::int64_t reads = 0;            // looks at a socket that found text
+  std::int64_t inexact_reads = 0;    // several texts, over 1 ms after their one stamp
+  std::int64_t unstamped_reads = 0;  // whose text the kernel gave no stamp for
+  base::Nanoseconds lag_p99{};       // from the kernel's stamp to the client's read
+  double cpu_share = 0;              // of the busiest thread; 1 is a whole core
+  int threads = 1;
+  int new_connections = 0;  // made while measuring
+  base::Nanoseconds connect_max{};
+  std::int64_t retransmits = 0;  // TCP segments that the client sent again
+};
+
 struct RoundRecord {
   std::string case_name;
   std::string arm;
@@ -88,6 +110,7 @@ struct RoundRecord {
   base::Nanoseconds duration{};
   StopReason stopped = StopReason::kNone;
   std::string stop_detail;
+  std::optional<ClientHealth> client;   // absent: measured by a client that did not say
   bool superseded = false;              // kept, counted, not judged: its case was measured again
   std::vector<RequestRecord> requests;  // those that were sent, by index
   std::vector<RequestRecord> warmup;    // only with round 1: sent before it, judged apart
@@ -101,8 +124,10 @@ struct BootRecord {
   std::optional<int> resumes;  // the interrupted boot that this one continues
   std::string host;            // identifies the machine; rounds of different hosts are never pooled
   std::string client_sha256;   // the executable that measured
-  std::string started_at;      // UTC
-  std::string version;         // what /version said; empty: unknown
+  // Indices of the GPUs that were allocated to it, ascending; empty: no allocation.
+  std::vector<std::string> gpus;
+  std::string started_at;  // UTC
+  std::string version;     // what /version said; empty: unknown
   // What the launcher proved: `image` is one digest that stands for everything pinned.
   struct Pin {
     std::string name;  // "executable", "file profiles/old.yaml", "image"

@@ -60,6 +60,7 @@ struct RoundSummary {
   // SHA-256 over the body digests of all sent requests, by index, joined by
   // newlines; empty where none was sent, so that nothing is proved equal by it.
   base::Sha256Hex inputs;
+  std::optional<ClientHealth> client;
 };
 
 struct ArmRounds {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -145,6 +146,59 @@ void DecodeWarmup(const Value& value, std::optional<int>* requests) {
   }
 }
 
+// The requests of a round that lasts `duration`: as many as are expected.
+void RequestsOf(const Value& duration, std::chrono::milliseconds lasts, Case* c) {
+  const OpenLoop& open = *c->open;
+  if (lasts < open.ramp) {
+    return duration.Fail("\"duration\" is shorter than the ramp: the rate is never reached");
+  }
+  const double seconds = std::chrono::duration<double>(lasts - open.ramp / 2).count();
+  const double requests = std::round(open.rate.value * seconds);
+  if (requests < 1 || requests > static_cast<double>(kRequests.most)) {
+    return duration.Fail(
+        fmt::format("\"duration\" gives {:.0f} requests at {}/s: it must give from 1 to 1,000,000",
+                    requests, open.rate.value));
+  }
+  c->requests = static_cast<int>(requests);
+}
+
+// rate, arrivals and what goes with them; `requests` or `duration`.
+void DecodeOpenLoop(Mapping& m, Case* c) {
+  OpenLoop& open = c->open.emplace();
+  m.Refuse("concurrency", "cannot stand beside \"rate\": write one of the two");
+  const bool has_rate =
+      m.Required("rate", &open.rate, Real{0, 100'000, Bound::kExcluded, Bound::kIncluded});
+  m.Required("arrivals", &open.arrivals,
+             Choices<Arrivals>{{"constant", Arrivals::kConstant}, {"poisson", Arrivals::kPoisson}});
+  m.Optional("ramp", &open.ramp, Span{milliseconds(1), hours(24)});
+  m.Optional("max_in_flight", &open.max_in_flight, Whole{1, 10'000});
+  const auto duration = m.Take("duration");
+  if (!duration) {
+    m.Required("requests", &c->requests, kRequests);
+    return;
+  }
+  m.Refuse("requests", "cannot stand beside \"duration\", which gives them by the rate");
+  std::chrono::milliseconds lasts{};
+  if (Read(*duration, &lasts, Span{milliseconds(1), hours(24)}) && has_rate) {
+    RequestsOf(*duration, lasts, c);
+  }
+}
+
+void DecodeClosedLoop(Mapping& m, Case* c) {
+  for (const std::string_view key : {"arrivals", "ramp", "max_in_flight", "duration"}) {
+    m.Refuse(key, "has a meaning with a \"rate\" only");
+  }
+  if (const auto value = m.Need("concurrency", "or a \"rate\" like 0.3/s")) {
+    Read(*value, &c->concurrency, Whole{1, 10'000});
+  }
+  m.Required("requests", &c->requests, kRequests);
+  if (c->requests > 0 && c->requests < c->concurrency) {
+    m.Take("requests")
+        ->Fail(fmt::format("{} requests can never reach the concurrency {}: write at least {}",
+                           c->requests, c->concurrency, c->concurrency));
+  }
+}
+
 void DecodeCase(const Value& value, Case* c) {
   Mapping m(value.context, value.node, "a case", value.path);
   m.Required("name", &c->name, PlainName{});
@@ -157,13 +211,11 @@ void DecodeCase(const Value& value, Case* c) {
   }
   if (const auto output = m.Need("output_tokens")) DecodeOutput(*output, c);
   m.Optional("allow_empty_output", &c->allow_empty_output);
-  m.Required("concurrency", &c->concurrency, Whole{1, 10'000});
-  m.Required("requests", &c->requests, kRequests);
   m.Optional("shape", &c->shape, PlainName{});
-  if (c->requests > 0 && c->requests < c->concurrency) {
-    m.Take("requests")
-        ->Fail(fmt::format("{} requests can never reach the concurrency {}: write at least {}",
-                           c->requests, c->concurrency, c->concurrency));
+  if (m.Has("rate")) {
+    DecodeOpenLoop(m, c);
+  } else {
+    DecodeClosedLoop(m, c);
   }
   CheckPrompts(m, *c);
 }
@@ -199,10 +251,19 @@ void DecodeWorkload(const Value& value, Workload* workload) {
     Mapping g(value.context, guard->node, "\"guard\"", guard->path);
     g.Required("consecutive_failures", &workload->guard.consecutive_failures, kRequests);
   }
+  const auto arrivals = m.Take("arrivals");
+  if (arrivals) {
+    Mapping a(value.context, arrivals->node, "\"arrivals\"", arrivals->path);
+    if (const auto seed = a.Need("seed")) Read(*seed, &workload->arrivals_seed);
+  }
   const Span span{milliseconds(1), hours(24)};
   m.Optional("request_timeout", &workload->request_timeout, span);
   m.Optional("stall_limit", &workload->stall_limit, span);
   if (const auto cases = m.Need("cases")) DecodeCases(*cases, *workload, &workload->cases);
+  const auto is_open = [](const Case& c) { return c.open.has_value(); };
+  if (arrivals && std::none_of(workload->cases.begin(), workload->cases.end(), is_open)) {
+    arrivals->Fail("\"arrivals\" has a meaning only where a case has a \"rate\"");
+  }
 }
 
 void DecodeOrder(const Value& value, std::vector<BootStep>* order) {

@@ -1,6 +1,7 @@
 #include "framework/plan/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace upgrade_gate::plan {
 namespace {
@@ -85,6 +86,16 @@ std::string_view Name(KeepStreams keep) {
   return keep == KeepStreams::kAll ? "all" : "failed";
 }
 
+std::string_view Name(Arrivals arrivals) {
+  switch (arrivals) {
+    case Arrivals::kConstant:
+      return "constant";
+    case Arrivals::kPoisson:
+      break;
+  }
+  return "poisson";
+}
+
 std::string_view Name(GateKind kind) {
   switch (kind) {
     case GateKind::kThroughput:
@@ -149,8 +160,14 @@ std::vector<const Case*> ResolvedPlan::Select(const Selection& selection) const 
   return selected;
 }
 
+int Case::early_in_flight() const {
+  if (!open) return concurrency;
+  return static_cast<int>(
+      std::clamp(std::ceil(open->rate.value), 1.0, static_cast<double>(open->max_in_flight)));
+}
+
 int ResolvedPlan::warmup_requests(const Case& of) const {
-  return workload.warmup_requests.value_or(of.concurrency);
+  return workload.warmup_requests.value_or(of.early_in_flight());
 }
 
 int ResolvedPlan::rounds(const Case& of) const {

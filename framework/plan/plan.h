@@ -185,6 +185,18 @@ struct Guard {
   std::optional<int> consecutive_failures;  // of formal requests of one case; absent: no guard
 };
 
+// Open-loop load: requests come when they come, whatever became of the others.
+enum class Arrivals { kConstant, kPoisson };
+std::string_view Name(Arrivals arrivals);
+
+struct OpenLoop {
+  base::RequestsPerSecond rate;
+  Arrivals arrivals = Arrivals::kConstant;
+  std::chrono::milliseconds ramp{};  // the rate grows evenly from 0 over it
+  // One more than that is sent late, and the load counts as not delivered.
+  int max_in_flight = 1000;
+};
+
 struct Case {
   std::string name;
   Location location;
@@ -196,8 +208,16 @@ struct Case {
   std::int64_t output_tokens = 0;
   OutputStop stop = OutputStop::kFixed;
   bool allow_empty_output = false;  // an answer without text, reasoning or tool call is accepted
+  // Closed loop: requests kept in flight. With `open`, 0.
   int concurrency = 0;
-  int requests = 0;
+  std::optional<OpenLoop> open;
+  int requests = 0;  // of a round; `duration` in the file gives it by the rate
+
+  // The most requests that may be in flight at once.
+  int most_in_flight() const { return open ? open->max_in_flight : concurrency; }
+  // Requests that will be in flight soon after the start: the concurrency, or as
+  // many as arrive in a second.
+  int early_in_flight() const;
   std::string shape;  // a free label that gates select by; empty: none
 };
 
@@ -209,11 +229,12 @@ struct Workload {
   KeepStreams keep_streams = KeepStreams::kFailed;
   int rounds = 3;
   // Requests before the first round of each case in each boot; absent: as many
-  // as the case's concurrency.
+  // as Case::early_in_flight.
   std::optional<int> warmup_requests;
   Guard guard;
   std::chrono::milliseconds request_timeout = std::chrono::minutes(10);
   std::chrono::milliseconds stall_limit = std::chrono::seconds(120);
+  std::uint64_t arrivals_seed = 1;  // of the open loops' arrivals, and of nothing else
   std::vector<Case> cases;
 };
 

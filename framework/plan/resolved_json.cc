@@ -141,13 +141,22 @@ Json ToJson(const Workload& workload) {
   json["stall_limit_ms"] = workload.stall_limit.count();
   json["cases"] = Json::array();
   for (const Case& c : workload.cases) {
-    json["cases"].push_back({{"name", c.name},
-                             {"input_tokens", c.input_tokens},
-                             {"output_tokens", c.output_tokens},
-                             {"concurrency", c.concurrency},
-                             {"requests", c.requests},
-                             {"shape", c.shape}});
-    WriteRequestKeys(json["cases"].back(), c, workload);
+    Json out = {{"name", c.name},
+                {"input_tokens", c.input_tokens},
+                {"output_tokens", c.output_tokens},
+                {"requests", c.requests},
+                {"shape", c.shape}};
+    if (c.open) {
+      out["rate_per_s"] = c.open->rate.value;
+      out["arrivals"] = Name(c.open->arrivals);
+      out["ramp_ms"] = c.open->ramp.count();
+      out["max_in_flight"] = c.open->max_in_flight;
+      json["arrivals_seed"] = workload.arrivals_seed;  // says nothing without an open loop
+    } else {
+      out["concurrency"] = c.concurrency;
+    }
+    WriteRequestKeys(out, c, workload);
+    json["cases"].push_back(std::move(out));
   }
   return json;
 }

@@ -13,7 +13,7 @@ class BodySink final : public load::TransferSink {
   void OnHead(load::TransferId, const load::ResponseHead& head, base::Instant) override {
     status = head.status;
   }
-  void OnBody(load::TransferId id, std::string_view bytes, base::Instant) override {
+  void OnBody(load::TransferId id, std::string_view bytes, const load::Arrival&) override {
     over_cap = body.size() + bytes.size() > kFetchBodyCap;
     if (over_cap) return transport_.Cancel(id);  // at once: Poll takes all that is there
     body.append(bytes);

@@ -9,8 +9,8 @@
 #include "framework/base/json.h"
 #include "framework/base/random.h"
 #include "framework/base/text.h"
-#include "framework/load/closed_loop.h"
 #include "framework/load/completion_request.h"
+#include "framework/load/driver.h"
 #include "framework/probes/fetch.h"
 
 namespace upgrade_gate::probes {
@@ -236,14 +236,14 @@ base::Result<bool> Waiter::TryGeneration() {
                                        .output_tokens = kOutputTokens,
                                        .acceptance = spec_.acceptance};
   UG_ASSIGN(const load::PreparedRequest request, load::PrepareRequest(settings, MakePrompt()));
-  load::ClosedLoop load;
+  load::Load load;
   load.url = server_.url() + std::string(load::PathOf(settings.api));
   // The first generation may compile kernels for minutes: only our own deadline,
   // which Over() watches, ends it.
   load.request_timeout = load.stall_limit = spec_.timeout + std::chrono::minutes(1);
   if (generation_.empty()) generation_ = "generation: no answer yet";
   UG_ASSIGN(const load::LoadResult result,
-            load::RunClosedLoop(transport_, clock_, load, {request}, [this] {
+            load::RunLoad(transport_, clock_, load, {request}, [this] {
               return Over() ? load::StopSignal{evidence::StopReason::kInterrupted, *over_}
                             : load::StopSignal{};
             }));

@@ -17,8 +17,8 @@
 
 #include "framework/base/json.h"
 #include "framework/evidence/summary.h"
-#include "framework/load/closed_loop.h"
 #include "framework/load/curl_transport.h"
+#include "framework/load/driver.h"
 #include "tests/unit/fixtures/reference_server_process.h"
 
 namespace upgrade_gate {
@@ -180,12 +180,12 @@ TEST_P(ScriptedTruth, MediansAreTheServersOwn) {
   std::string differences;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto transport = load::MakeCurlTransport(clock, {}).value();
-    load::ClosedLoop loop;
+    load::Load loop;
     loop.url = fmt::format("http://127.0.0.1:{}{}", port, load::PathOf(setup.api));
     loop.concurrency = setup.concurrency;
     const auto requests = RequestsOf(setup, attempt);
     const auto result =
-        load::RunClosedLoop(*transport, clock, loop, requests, [] { return load::StopSignal{}; });
+        load::RunLoad(*transport, clock, loop, requests, [] { return load::StopSignal{}; });
     ASSERT_TRUE(result) << result.error().message;
     const auto accepted = std::count_if(result->requests.begin(), result->requests.end(),
                                         [](const auto& record) { return record.accepted(); });

@@ -406,6 +406,7 @@ TEST_F(StoreTest, NoRoundsAtAllIsAnEmptyList) {
 TEST_F(StoreTest, ABootIsReadAsItWasWrittenAndReplacedAsItGoesOn) {
   BootRecord boot = BootOf("candidate", 2);
   boot.resumes = 1;
+  boot.gpus = {"0", "11"};
   boot.exit = "";
   ASSERT_TRUE(WriteBoot(layout(), boot));
   EXPECT_EQ(ReadBoots(layout())->at(0).exit, "");
@@ -422,6 +423,7 @@ TEST_F(StoreTest, ABootIsReadAsItWasWrittenAndReplacedAsItGoesOn) {
   EXPECT_EQ(read.arm, "candidate");
   EXPECT_EQ(read.resumes, 1);
   EXPECT_EQ(read.host, "host-a");
+  EXPECT_THAT(read.gpus, ElementsAre("0", "11"));
   EXPECT_EQ(read.client_sha256, boot.client_sha256);
   EXPECT_EQ(read.started_at, boot.started_at);
   EXPECT_EQ(read.version, "1.2.3");
