@@ -28,6 +28,25 @@ std::uint64_t HashOf(std::string_view purpose) {
   return value;
 }
 
+__extension__ using Wide = unsigned __int128;
+
+constexpr int kFractionBits = 40;
+
+// log2 of `value` >= 1 in units of 2^-40: the mantissa squared again and again
+// gives one binary digit a time.
+std::uint64_t Log2(std::uint64_t value) {
+  const int whole = 63 - std::countl_zero(value);
+  std::uint64_t mantissa = value << (63 - whole);  // 2^63 stands for 1
+  auto digits = static_cast<std::uint64_t>(whole);
+  for (int i = 0; i < kFractionBits; ++i) {
+    const Wide square = static_cast<Wide>(mantissa) * mantissa;
+    const bool two_or_more = (square >> 127) != 0;
+    mantissa = static_cast<std::uint64_t>(square >> (two_or_more ? 64 : 63));
+    digits = digits << 1 | static_cast<std::uint64_t>(two_or_more);
+  }
+  return digits;
+}
+
 }  // namespace
 
 Random::Random(std::uint64_t seed) {
@@ -61,6 +80,15 @@ std::uint64_t Random::Below(std::uint64_t bound) {
 
 double Random::Unit() {
   return static_cast<double>(Next() >> 11) * 0x1.0p-53;
+}
+
+double Random::Exponential() {
+  constexpr std::uint64_t kBits = 53;
+  constexpr std::uint64_t kLn2 = 0xb17217f7d1cf79abULL;  // in units of 2^-64
+  const std::uint64_t uniform = (Next() >> 11) + 1;      // 1 … 2^53 stands for (0, 1]
+  const std::uint64_t minus_log2 = (kBits << kFractionBits) - Log2(uniform);
+  const auto value = static_cast<std::uint64_t>(static_cast<Wide>(minus_log2) * kLn2 >> 64);
+  return static_cast<double>(value) * 0x1.0p-40;
 }
 
 double Random::Normal() {

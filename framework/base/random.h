@@ -24,6 +24,9 @@ class Random {
   double Unit();
   // Standard normal, by Marsaglia's polar method.
   double Normal();
+  // Exponential of mean 1, by inversion. The logarithm is taken in integers, so
+  // that no mathematical library has a say: equal bits everywhere.
+  double Exponential();
 
  private:
   std::array<std::uint64_t, 4> state_{};

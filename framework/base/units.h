@@ -22,6 +22,11 @@ struct TokensPerSecond {
   auto operator<=>(const TokensPerSecond&) const = default;
 };
 
+struct RequestsPerSecond {
+  double value = 0;
+  auto operator<=>(const RequestsPerSecond&) const = default;
+};
+
 // "3%", "0.5%": as a plan writes it, shortest form, no locale.
 std::string ToString(Percent percent);
 // "900tok/s"

@@ -3,12 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
-#include "framework/base/json.h"
-#include "framework/base/text.h"
+#include "framework/capture/case_prompts.h"
 #include "framework/evidence/store.h"
-#include "framework/load/closed_loop.h"
+#include "framework/load/driver.h"
+#include "framework/load/prime.h"
+#include "framework/load/schedule.h"
+#include "framework/load/shards.h"
 #include "framework/probes/readiness.h"
+#include "framework/probes/server_tokenizer.h"
 
 namespace upgrade_gate::capture {
 namespace {
@@ -18,89 +25,67 @@ using evidence::Phase;
 using evidence::RoundRecord;
 using evidence::StopReason;
 
-std::vector<load::PreparedRequest> Prepare(const BootRequest& request, const plan::Case& of,
-                                           Phase phase, int round, int count) {
-  const plan::ResolvedPlan& plan = request.plan.plan;
+base::Result<std::vector<load::PreparedRequest>> Prepare(const plan::ResolvedPlan& plan,
+                                                         const plan::Case& of,
+                                                         const CasePrompts& prompts, Phase phase,
+                                                         int round, int count) {
+  const load::RequestSettings settings = load::SettingsOf(plan, of);
+  UG_ASSIGN(const auto made, prompts.Of(phase, round, count));
   std::vector<load::PreparedRequest> prepared;
-  prepared.reserve(static_cast<std::size_t>(count));
-  for (const load::TokenIds& prompt :
-       request.environment.prompts(plan.workload.prompts, of, phase, round, count)) {
-    prepared.push_back(load::PrepareCompletion(plan.model.served_name, plan.workload.sampling,
-                                               prompt, of.output_tokens));
+  prepared.reserve(made.size());
+  for (const load::Prompt& prompt : made) {
+    UG_ASSIGN(prepared.emplace_back(), load::PrepareRequest(settings, prompt));
   }
   return prepared;
 }
 
-// The prompts of a case are the same in every boot: written once, for replays.
-base::Status WritePromptsOf(const BootRequest& request, const plan::Case& of, int rounds) {
-  const plan::ResolvedPlan& plan = request.plan.plan;
-  std::string lines;
-  for (int round = 1; round <= rounds; ++round) {
-    base::Json requests = base::Json::array();
-    for (const load::TokenIds& prompt : request.environment.prompts(
-             plan.workload.prompts, of, Phase::kFormal, round, of.requests)) {
-      requests.push_back(
-          {{"prompt_sha256", load::PromptFingerprint(prompt)}, {"token_ids", prompt}});
-    }
-    const base::Json line = {
-        {"schema", evidence::kSchema}, {"round", round}, {"requests", requests}};
-    lines += base::WriteJsonLine(line) + "\n";
+// One a thread, for as much as the plan's largest case has in flight.
+base::Result<std::vector<std::unique_ptr<load::Transport>>> MakeTransports(
+    const BootRequest& request) {
+  int most = 1;
+  for (const plan::Case& of : request.plan.plan.workload.cases) {
+    most = std::max(most, of.most_in_flight());
   }
-  return evidence::WritePrompts(request.layout, of.name, lines);
-}
-
-// Drops what is delivered: only that the transfers ended is of interest.
-class CountingSink final : public load::TransferSink {
- public:
-  void OnHead(load::TransferId, const load::ResponseHead&, base::Instant) override {}
-  void OnBody(load::TransferId, std::string_view, base::Instant) override {}
-  void OnEnd(load::TransferId, const load::TransferEnd&, base::Instant) override { ++ended; }
-  int ended = 0;
-};
-
-// Opens as many connections as the round will use, by concurrent requests, so
-// that no connect time falls into the measurement.
-base::Status PrimeConnections(load::Transport& transport, base::Clock& clock,
-                              const std::string& url, int connections) {
-  CountingSink sink;
-  load::HttpRequest health;
-  health.method = "GET";
-  health.url = url + "/health";
-  std::vector<load::TransferId> transfers;
-  for (int i = 0; i < connections; ++i) {
-    UG_ASSIGN(const load::TransferId id, transport.Start(health, sink));
-    transfers.push_back(id);
+  std::vector<std::unique_ptr<load::Transport>> transports;
+  for (std::size_t i = 0; i < load::ShardsFor(most); ++i) {
+    UG_ASSIGN(auto transport,
+              request.environment.make_transport(std::min(most, load::kStreamsAShard)));
+    transports.push_back(std::move(transport));
   }
-  const base::Instant deadline = clock.now() + std::chrono::seconds(5);
-  while (sink.ended < connections && clock.now() < deadline) UG_TRY(transport.Poll(deadline));
-  // A server that does not answer in time shows itself in the round that follows.
-  for (const load::TransferId id : transfers) transport.Cancel(id);
-  return {};
+  return transports;
 }
 
 class Session {
  public:
-  Session(const BootRequest& request, server::RunningServer& server, load::Transport& transport,
-          BootRecord& boot)
-      : request_(request), server_(server), transport_(transport), boot_(boot) {}
+  Session(const BootRequest& request, server::RunningServer& server,
+          const std::vector<std::unique_ptr<load::Transport>>& transports, BootRecord& boot)
+      : request_(request), server_(server), boot_(boot) {
+    for (const auto& transport : transports) transports_.push_back(transport.get());
+  }
 
   // False: the boot has ended early, boot_ says why.
   base::Result<bool> MeasureCase(const plan::Case& of) {
     const plan::Workload& workload = request_.plan.plan.workload;
     const int rounds = request_.step.step->rounds;
-    UG_TRY(WritePromptsOf(request_, of, rounds));
+    const plan::ResolvedPlan& plan = request_.plan.plan;
+    probes::ServerTokenizer tokenizer(*transports_.front(), request_.environment.clock,
+                                      server_.url(), plan.model.served_name,
+                                      request_.environment.interrupted);
+    UG_ASSIGN(
+        const CasePrompts prompts,
+        CasePrompts::Open(plan, request_.layout, request_.environment.prompts, of, tokenizer));
 
     std::vector<evidence::RequestRecord> warmup;
     std::vector<evidence::RawStream> warmup_streams;
     if (const int count = request_.plan.plan.warmup_requests(of); count > 0) {
-      load::ClosedLoop loop = LoopOf(of);
-      loop.concurrency = std::min(of.concurrency, count);
-      UG_ASSIGN(
-          load::LoadResult result,
-          load::RunClosedLoop(transport_, request_.environment.clock, loop,
-                              Prepare(request_, of, Phase::kWarmup, 1, count), StopCheckFor()));
+      load::Load loop = LoopOf(of);
+      loop.concurrency = std::min(loop.concurrency, count);
+      UG_ASSIGN(const auto requests, Prepare(plan, of, prompts, Phase::kWarmup, 1, count));
+      UG_ASSIGN(load::LoadResult result,
+                load::RunLoad(TransportsFor(loop.concurrency), request_.environment.clock, loop,
+                              requests, StopCheckFor()));
       warmup = std::move(result.requests);
-      warmup_streams = std::move(result.failed_streams);
+      warmup_streams = std::move(result.streams);
       for (evidence::RawStream& stream : warmup_streams) stream.phase = Phase::kWarmup;
       UG_ASSIGN(const bool goes_on, GoesOn(result, of.name, 0));
       if (!goes_on) return false;
@@ -111,17 +96,24 @@ class Session {
       request_.status.state = "measuring";
       request_.status.case_name = of.name;
       request_.status.round = number;
-      UG_TRY(
-          PrimeConnections(transport_, request_.environment.clock, server_.url(), of.concurrency));
-      load::ClosedLoop loop = LoopOf(of);
+      load::Load loop = LoopOf(of);
+      const auto transports = TransportsFor(loop.concurrency);
+      UG_TRY(load::PrimeConnections(transports, request_.environment.clock, server_.url(),
+                                    of.early_in_flight()));
+      if (of.open) {
+        loop.schedule =
+            load::MakeSchedule(*of.open, workload.arrivals_seed,
+                               fmt::format("case {} round {}", of.name, number), of.requests);
+      }
       loop.consecutive_failures = workload.guard.consecutive_failures;
       loop.failures_in_a_row = failures_in_a_row;
-      const auto requests = Prepare(request_, of, Phase::kFormal, number, of.requests);
+      UG_ASSIGN(const auto requests,
+                Prepare(plan, of, prompts, Phase::kFormal, number, of.requests));
       const std::string started_at = base::FormatUtc(request_.environment.clock.wall());
       int checks = 0;
       const load::StopCheck check = StopCheckFor();
       UG_ASSIGN(load::LoadResult result,
-                load::RunClosedLoop(transport_, request_.environment.clock, loop, requests, [&] {
+                load::RunLoad(transports, request_.environment.clock, loop, requests, [&] {
                   // The first look comes before the first request is sent.
                   if (++checks == 2) request_.environment.at(Moment::kMidRound);
                   return check();
@@ -138,10 +130,11 @@ class Session {
       round.concurrency = of.concurrency;
       round.started_at = started_at;
       round.duration = result.duration;
+      round.client = result.client;
       round.stopped = result.stopped;
       round.stop_detail = result.stop_detail;
       round.requests = std::move(result.requests);
-      std::vector<evidence::RawStream> streams = std::move(result.failed_streams);
+      std::vector<evidence::RawStream> streams = std::move(result.streams);
       if (number == 1) {
         round.warmup = std::move(warmup);
         std::move(warmup_streams.begin(), warmup_streams.end(), std::back_inserter(streams));
@@ -160,14 +153,20 @@ class Session {
   }
 
  private:
-  load::ClosedLoop LoopOf(const plan::Case& of) const {
+  load::Load LoopOf(const plan::Case& of) const {
     const plan::Workload& workload = request_.plan.plan.workload;
-    load::ClosedLoop loop;
-    loop.url = server_.url() + "/v1/completions";
-    loop.concurrency = of.concurrency;
+    load::Load loop;
+    loop.url = server_.url() + std::string(load::PathOf(of.api));
+    loop.concurrency = of.most_in_flight();
     loop.request_timeout = workload.request_timeout;
     loop.stall_limit = workload.stall_limit;
+    loop.keep_streams = workload.keep_streams;
+    loop.spool_folder = request_.layout.run();
     return loop;
+  }
+
+  std::span<load::Transport* const> TransportsFor(int streams) const {
+    return std::span(transports_).first(std::min(transports_.size(), load::ShardsFor(streams)));
   }
 
   // Looks at the server a few times a second, not at every event.
@@ -235,7 +234,7 @@ class Session {
 
   const BootRequest& request_;
   server::RunningServer& server_;
-  load::Transport& transport_;
+  std::vector<load::Transport*> transports_;
   BootRecord& boot_;
 };
 
@@ -296,16 +295,16 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   boot.argv = server->argv();
   UG_TRY(evidence::WriteBoot(request.layout, boot));
 
-  int most = 1;
-  for (const plan::Case& of : plan.workload.cases) most = std::max(most, of.concurrency);
-  UG_ASSIGN(const auto transport, environment.make_transport(most));
+  UG_ASSIGN(const auto transports, MakeTransports(request));
 
   probes::ReadinessSpec readiness;
   readiness.served_name = plan.model.served_name;
   readiness.sampling = plan.workload.sampling;
   readiness.prompts = plan.workload.prompts;
+  readiness.api = plan.workload.api;
+  readiness.acceptance = plan.workload.acceptance;
   readiness.timeout = plan.server.ready_timeout;
-  auto ready = probes::WaitUntilReady(*transport, environment.clock, *server, readiness,
+  auto ready = probes::WaitUntilReady(*transports.front(), environment.clock, *server, readiness,
                                       environment.say, environment.interrupted);
   if (!ready) {
     boot.stopped = environment.interrupted() ? StopReason::kInterrupted : StopReason::kServiceLost;
@@ -323,7 +322,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));
 
-  Session session(request, *server, *transport, boot);
+  Session session(request, *server, transports, boot);
   for (const std::string& case_name : request.step.pending) {
     const plan::Case* of = plan.FindCase(case_name);
     UG_CHECK(of != nullptr);

@@ -16,6 +16,7 @@
 #include "framework/evidence/layout.h"
 #include "framework/evidence/records.h"
 #include "framework/load/completion_request.h"
+#include "framework/load/tokenizer.h"
 #include "framework/load/transport.h"
 #include "framework/plan/plan_file.h"
 #include "framework/server/launcher.h"
@@ -29,9 +30,10 @@ struct Client {
   std::string host;
 };
 
-using PromptSource = std::function<std::vector<load::TokenIds>(
-    const plan::Prompts&, const plan::Case&, evidence::Phase, int round, int count)>;
-// A transport of its own for each boot, for at most that many connections.
+// `count` prompts of a case's phase and round; the tokenizer is the server's.
+using PromptSource = std::function<base::Result<std::vector<load::Prompt>>(
+    const plan::Case&, evidence::Phase, int round, int count, load::Tokenizer&)>;
+// One for each boot and thread, for at most that many connections.
 using TransportFactory =
     std::function<base::Result<std::unique_ptr<load::Transport>>(int max_connections)>;
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "fixtures/process/process_launcher.h"
-#include "fixtures/prompts/synthetic_tokens.h"
+#include "fixtures/prompts/prompt_source.h"
 #include "framework/base/clock.h"
 #include "framework/base/digest.h"
 #include "framework/base/file.h"
@@ -104,6 +104,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   UG_ASSIGN(server::Watchdog watchdog, server::Watchdog::Start(self, run_id));
   const auto launcher = process::MakeProcessLauncher(clock, watchdog);
 
+  prompts::PromptSource source(plan.plan, plan.directory);
   const capture::Environment environment{
       .clock = clock,
       .launcher = *launcher,
@@ -113,7 +114,11 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
             curl.max_connections = max_connections;
             return load::MakeCurlTransport(clock, curl);
           },
-      .prompts = prompts::SyntheticTokens,
+      .prompts =
+          [&source](const plan::Case& of, evidence::Phase phase, int round, int count,
+                    load::Tokenizer& tokenizer) {
+            return source.Make(of, phase, round, count, tokenizer);
+          },
       .client = client,
       .gpus = *gpus,
       .run_id = run_id,

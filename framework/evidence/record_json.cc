@@ -45,7 +45,7 @@ Json RequestToJson(const RequestRecord& request, Phase phase) {
                {"phase", Name(phase)},
                {"body_sha256", request.body_sha256},
                {"prompt_sha256", request.prompt_sha256},
-               {"input_tokens", request.input_tokens},
+               {"input_tokens", base::OrNull(request.input_tokens)},
                {"output_tokens", request.output_tokens}};
   for (const Stamp& stamp : kStamps) json[stamp.key] = NsOrNull(request.times.*stamp.member);
   json["http_status"] = base::OrNull(request.http_status);
@@ -55,7 +55,15 @@ Json RequestToJson(const RequestRecord& request, Phase phase) {
                      {"completion_tokens", request.usage->completion_tokens}};
   }
   json["finish_reason"] = TextOrNull(Shown(request.finish_reason));
+  // Only where it says something: most requests are streams of plain text.
+  if (!request.streamed) json["streamed"] = false;
+  if (request.empty_allowed) json["empty_allowed"] = true;
   json["text_bytes"] = request.text_bytes;
+  if (request.reasoning_bytes > 0) {
+    json["reasoning"] = {{"field", Shown(request.reasoning_field)},
+                         {"bytes", request.reasoning_bytes}};
+  }
+  if (request.tool_calls > 0) json["tool_calls"] = request.tool_calls;
   json["chunks"] = request.chunks;
   json["failure"] = nullptr;
   if (request.failure) {
@@ -126,7 +134,10 @@ base::Result<RequestRecord> RequestFromJson(const Json& json, Phase phase) {
   UG_ASSIGN(request.index, SmallInt(json, "index", 0, kMaxRequests - 1));
   UG_ASSIGN(request.body_sha256, Digest(json, "body_sha256"));
   UG_ASSIGN(request.prompt_sha256, Digest(json, "prompt_sha256"));
-  UG_ASSIGN(request.input_tokens, IntIn(json, "input_tokens", 0, kMaxTokens));
+  UG_ASSIGN(const Json* input_tokens, base::Member(json, "input_tokens"));
+  if (!input_tokens->is_null()) {
+    UG_ASSIGN(request.input_tokens, IntIn(json, "input_tokens", 0, kMaxTokens));
+  }
   UG_ASSIGN(request.output_tokens, IntIn(json, "output_tokens", 0, kMaxTokens));
   for (const Stamp& stamp : kStamps) {
     UG_ASSIGN(request.times.*stamp.member, OptionalNs(json, stamp.key));
@@ -135,6 +146,20 @@ base::Result<RequestRecord> RequestFromJson(const Json& json, Phase phase) {
   UG_ASSIGN(request.usage, UsageMember(json));
   UG_ASSIGN(request.finish_reason, OptionalText(json, "finish_reason"));
   UG_ASSIGN(request.text_bytes, IntIn(json, "text_bytes", 0, kMaxBytes));
+  if (json.contains("streamed")) {
+    UG_ASSIGN(request.streamed, base::BoolMember(json, "streamed"));
+  }
+  if (json.contains("empty_allowed")) {
+    UG_ASSIGN(request.empty_allowed, base::BoolMember(json, "empty_allowed"));
+  }
+  if (json.contains("reasoning")) {
+    UG_ASSIGN(const Json* reasoning, base::Member(json, "reasoning"));
+    UG_ASSIGN(request.reasoning_field, base::StringMember(*reasoning, "field"));
+    UG_ASSIGN(request.reasoning_bytes, IntIn(*reasoning, "bytes", 1, kMaxBytes));
+  }
+  if (json.contains("tool_calls")) {
+    UG_ASSIGN(request.tool_calls, IntIn(json, "tool_calls", 1, kMaxBytes));
+  }
   UG_ASSIGN(request.chunks, IntIn(json, "chunks", 0, kMaxBytes));
   UG_ASSIGN(request.failure, FailureMember(json));
   UG_ASSIGN(request.notes, TextList(json, "notes"));
@@ -231,7 +256,7 @@ Json RoundToJson(const RoundRecord& round) {
   const auto by_kind = CountKinds(round.requests);
   int failed = 0;
   for (const auto& [kind, count] : by_kind) failed += count;
-  return {{"schema", kSchema},
+  Json json = {{"schema", kSchema},
           {"case", round.case_name},
           {"arm", round.arm},
           {"boot", round.boot},
@@ -248,6 +273,8 @@ Json RoundToJson(const RoundRecord& round) {
           {"duration_ns", round.duration.count()},
           {"stopped", Name(round.stopped)},
           {"stop_detail", Shown(round.stop_detail)}};
+  PutClient(round.client, json);
+  return json;
 }
 
 base::Status RoundFromJson(const Json& json, RoundRecord& with) {
@@ -263,6 +290,7 @@ base::Status RoundFromJson(const Json& json, RoundRecord& with) {
   UG_ASSIGN(with.duration, Ns(json, "duration_ns"));
   UG_ASSIGN(with.stopped, StopReasonMember(json));
   UG_ASSIGN(with.stop_detail, base::StringMember(json, "stop_detail"));
+  UG_ASSIGN(with.client, ClientMember(json));
   return CheckCounts(json, with);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,11 @@ base::Json RoundToJson(const RoundRecord& round);
 // `with` holds the requests and warm-up that were read beside it, with which the
 // counts must agree; the rest of it is filled in.
 base::Status RoundFromJson(const base::Json& json, RoundRecord& with);
+
+// Member "client". Evidence of clients that said nothing of themselves has no such
+// member and must be written again as it was: here absent is not null.
+void PutClient(const std::optional<ClientHealth>& client, base::Json& json);
+base::Result<std::optional<ClientHealth>> ClientMember(const base::Json& json);
 
 base::Json BootToJson(const BootRecord& boot);
 base::Result<BootRecord> BootFromJson(const base::Json& json);

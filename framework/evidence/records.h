@@ -25,13 +25,14 @@ std::string_view Name(Phase phase);
 struct RequestTimes {
   // When the request should have started: for a closed loop, when its slot became free.
   std::optional<base::Nanoseconds> scheduled;
-  std::optional<base::Nanoseconds> sent;         // handed to the transport
-  std::optional<base::Nanoseconds> first_byte;   // of the response's body
-  std::optional<base::Nanoseconds> first_token;  // first nonempty token of any kind
-  std::optional<base::Nanoseconds> first_text;   // first nonempty text: the TTFT stamp
-  std::optional<base::Nanoseconds> last_token;   // last nonempty text: where E2E ends
-  std::optional<base::Nanoseconds> done;         // the stream terminator
-  std::optional<base::Nanoseconds> closed;       // the end of the response
+  std::optional<base::Nanoseconds> sent;        // handed to the transport
+  std::optional<base::Nanoseconds> first_byte;  // of the response's body
+  // First output of any kind (text, reasoning, a piece of a tool call); of a stream only.
+  std::optional<base::Nanoseconds> first_token;
+  std::optional<base::Nanoseconds> first_text;  // first nonempty text: the TTFT stamp
+  std::optional<base::Nanoseconds> last_token;  // last output of any kind: where E2E ends
+  std::optional<base::Nanoseconds> done;        // the stream terminator; of a stream only
+  std::optional<base::Nanoseconds> closed;      // the end of the response
 };
 
 struct Usage {
@@ -47,15 +48,22 @@ struct Failure {
 struct RequestRecord {
   int index = 0;  // position in the round, from 0; the same in both arms
   base::Sha256Hex body_sha256;
-  base::Sha256Hex prompt_sha256;   // what a replay holds fixed (PromptFingerprint)
-  std::int64_t input_tokens = 0;   // asked for
-  std::int64_t output_tokens = 0;  // asked for
+  base::Sha256Hex prompt_sha256;             // what a replay holds fixed (PromptFingerprint)
+  std::optional<std::int64_t> input_tokens;  // of the prompt; absent: not known to us
+  std::int64_t output_tokens = 0;            // asked for
   RequestTimes times;
   std::optional<int> http_status;
   std::optional<Usage> usage;
-  std::string finish_reason;       // empty when none came
-  std::int64_t text_bytes = 0;     // of all choices' text
-  std::int64_t chunks = 0;         // events that carried text
+  std::string finish_reason;         // empty when none came
+  bool streamed = true;              // asked for as a stream
+  std::int64_t text_bytes = 0;       // of all choices' text
+  std::int64_t reasoning_bytes = 0;  // likewise
+  // The name that the reasoning text came under: a contract with its readers, so
+  // that a change of it between arms shows. Empty: none came.
+  std::string reasoning_field;
+  std::int64_t tool_calls = 0;
+  bool empty_allowed = false;      // the case accepts an answer without any output
+  std::int64_t chunks = 0;         // events that carried output
   std::optional<Failure> failure;  // absent: accepted
   std::vector<std::string> notes;  // recorded, shown, not failing
 
@@ -66,6 +74,28 @@ struct RequestRecord {
 enum class StopReason { kNone, kGuard, kServiceLost, kInterrupted, kDeadline };
 std::string_view Name(StopReason reason);
 std::optional<StopReason> StopReasonFrom(std::string_view name);
+
+// What the client knows of its own part in a round's numbers.
+struct ClientHealth {
+  // Closed loop: requests in flight, on average from the end of the ramp until
+  // the last was sent. Open loop: requests a second, by the schedule and as sent.
+  bool open_loop = false;
+  double asked = 0;
+  std::optional<double> delivered;  // absent: too little was sent to say
+  int held_back = 0;                // open loop: sends that waited for the most in flight
+  // Sent after it was scheduled: the value that at most 1 % of the sends are
+  // above, and never a single outlier of several.
+  base::Nanoseconds send_late_p99{};
+  std::int64_t reads = 0;            // looks at a socket that found text
+  std::int64_t inexact_reads = 0;    // several texts, over 1 ms after their one stamp
+  std::int64_t unstamped_reads = 0;  // whose text the kernel gave no stamp for
+  base::Nanoseconds lag_p99{};       // from the kernel's stamp to the client's read
+  double cpu_share = 0;              // of the busiest thread; 1 is a whole core
+  int threads = 1;
+  int new_connections = 0;  // made while measuring
+  base::Nanoseconds connect_max{};
+  std::int64_t retransmits = 0;  // TCP segments that the client sent again
+};
 
 struct RoundRecord {
   std::string case_name;
@@ -80,6 +110,7 @@ struct RoundRecord {
   base::Nanoseconds duration{};
   StopReason stopped = StopReason::kNone;
   std::string stop_detail;
+  std::optional<ClientHealth> client;   // absent: measured by a client that did not say
   bool superseded = false;              // kept, counted, not judged: its case was measured again
   std::vector<RequestRecord> requests;  // those that were sent, by index
   std::vector<RequestRecord> warmup;    // only with round 1: sent before it, judged apart

@@ -90,6 +90,7 @@ Json RoundSummaryToJson(const RoundSummary& round) {
     json[MetricKey(metric)] = it == round.latency.end() ? Json(nullptr) : LatencyToJson(it->second);
   }
   json["inputs_sha256"] = TextOrNull(round.inputs);
+  PutClient(round.client, json);
   return json;
 }
 
@@ -117,6 +118,7 @@ base::Result<RoundSummary> RoundSummaryFrom(const Json& json) {
     UG_ASSIGN(round.latency[metric], In(key, LatencyFrom(*member)));
   }
   UG_ASSIGN(round.inputs, OptionalDigest(json, "inputs_sha256"));
+  UG_ASSIGN(round.client, In("client", ClientMember(json)));
   return round;
 }
 

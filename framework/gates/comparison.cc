@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <utility>
 
 #include "framework/base/text.h"
+#include "framework/gates/client.h"
 #include "framework/gates/explain.h"
 #include "framework/gates/findings.h"
 #include "framework/gates/kinds.h"
@@ -72,6 +74,8 @@ Matter Collect(const plan::ResolvedPlan& plan, const evidence::Summary& summary,
     add(plan.FindArm(threshold.arm), Shown(threshold.arm), matter.candidate);
   }
   matter.problems = FindProblems(plan, summary, {&of}, names);
+  std::vector<Problem> faults = FindClientFaults(summary, of, names);
+  std::move(faults.begin(), faults.end(), std::back_inserter(matter.problems));
   return matter;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "framework/base/text.h"
+#include "framework/gates/client.h"
 #include "framework/gates/coverage.h"
 #include "framework/gates/wording.h"
 
@@ -136,6 +137,7 @@ std::vector<std::string> ConditionsOf(const plan::ResolvedPlan& plan,
   AddAttribution(plan, summary, lines);
   AddFailures(plan, summary, lines);
   AddNotRun(plan, summary, lines);
+  for (std::string& line : ClientLines(plan, summary)) lines.push_back(std::move(line));
   AddRecordedApart(summary, lines);
   for (const plan::ExpectedChange& change : plan.expected_changes) {
     lines.push_back(fmt::format("declared change: {}: {} → {}: {}", Shown(change.fact),

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "framework/base/text.h"
+#include "framework/gates/client.h"
 #include "framework/gates/explain.h"
 #include "framework/gates/findings.h"
 #include "framework/gates/kinds.h"
@@ -20,6 +22,7 @@ struct Tally {
   int planned = 0;
   int unsent = 0;
   std::vector<std::string> gaps;
+  std::vector<Problem> faults;  // of the client
   bool unsent_by_guard = false;
   int rounds = 0;
   std::vector<int> boots;
@@ -50,6 +53,8 @@ Tally TallyOf(const plan::ResolvedPlan& plan, const evidence::Summary& summary,
     for (const std::string& gap : coverage.gaps) {
       tally.gaps.push_back(Shown(of->name) + ": " + gap);
     }
+    std::vector<Problem> faults = FindClientFaults(summary, *of, {arm});
+    std::move(faults.begin(), faults.end(), std::back_inserter(tally.faults));
     for (const evidence::RoundSummary& round : RoundsOf(summary, of->name, arm)) {
       tally.count.failures += NotNegative(FailuresIn(round.counts, rule));
       tally.count.requests += NotNegative(round.counts.requests);
@@ -187,7 +192,10 @@ GateResult JudgeFailures(const plan::ResolvedPlan& plan, const plan::Gate& gate,
       why = HowToResolve(tally.count, budget, confidence);
       break;
     case stats::Outcome::kPass:
-      if (tally.whole()) {
+      if (!tally.faults.empty()) {
+        result.finding = tally.faults.front().finding;
+        why = "would pass, but " + tally.faults.front().sentence;
+      } else if (tally.whole()) {
         result.verdict = Verdict::kPass;
         result.finding = Finding::kNone;
         why = "pass";

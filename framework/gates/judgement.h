@@ -58,6 +58,8 @@ enum class Finding {
   kClientChanged,      // arms were measured by different clients
   kHostsDiffer,        // rounds of different hosts are never pooled
   kGpusDiffer,         // nor are rounds of different GPUs of one host
+  kClientBound,        // the client hurt what it measured
+  kLoadNotDelivered,   // the asked concurrency or rate was never put on the server
   kNotRecorded,        // what must be equal (host, client, inputs, a boot) was not recorded
   kExpectationFailed,  // a native gate's test failed on something else than a measuring matcher
   kNoResult,           // a native gate's test left no result of this evidence and plan

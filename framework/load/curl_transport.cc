@@ -2,17 +2,22 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <unordered_map>
 
 #include "framework/base/file.h"
 #include "framework/base/text.h"
+#include "framework/load/kernel_stamp.h"
 
 namespace upgrade_gate::load {
 namespace {
@@ -22,6 +27,13 @@ constexpr int kEventsAPoll = 256;
 // then run into the reset.
 constexpr long kMaxIdleSeconds = 3;
 constexpr long kReadBufferBytes = 16 << 10;
+// libcurl goes on reading a socket while there is more, and only what was there
+// at the look is of its stamp. So a stamp is good for this long, and never more
+// than that too early.
+constexpr std::chrono::microseconds kStampLasts{100};
+// A sleeping thread wakes up to about 100 µs late; the last stretch before the
+// moment that Poll was given is spent looking instead.
+constexpr std::chrono::microseconds kSpin{100};
 
 bool IsField(std::string_view line, std::string_view lower_name, std::string_view& value) {
   if (line.size() <= lower_name.size() || line[lower_name.size()] != ':') return false;
@@ -50,9 +62,11 @@ struct Transfer {
 
   TransferId id = 0;  // 0: not in use
   TransferSink* sink = nullptr;
+  base::Instant started;
   bool cancelled = false;
   bool on_connection = false;  // the request was given to a connection
   bool retry_refused = false;
+  int broken = 0;  // the errno that a look at its socket took away
   bool head_delivered = false;
   std::size_t header_bytes = 0;
   std::string over_cap;
@@ -62,7 +76,7 @@ struct Transfer {
 class CurlTransport final : public Transport {
  public:
   CurlTransport(base::Clock& clock, const CurlOptions& options)
-      : clock_(clock), options_(options) {}
+      : clock_(clock), options_(options), stamps_(clock) {}
   ~CurlTransport() override;
   base::Status Open();
 
@@ -83,11 +97,14 @@ class CurlTransport final : public Transport {
   Transfer* Find(TransferId id);
   // Takes it from libcurl; its id is worth nothing from here on.
   void Release(Transfer& transfer);
+  void Look(int fd);
   base::Status Act(curl_socket_t fd, int events);
+  Arrival ArrivalAt(const Transfer& transfer, base::Instant read) const;
+  int TakeRetransmits(CURL* easy);
   base::Status RunTimer();
   void Finish();
   TransferEnd EndOf(const Transfer& transfer, CURLcode code);
-  base::Result<int> Wait(std::array<epoll_event, kEventsAPoll>& events, base::Instant until);
+  base::Result<int> Wait(std::array<epoll_event, kEventsAPoll>& events, base::Instant wake);
 
   base::Clock& clock_;
   CurlOptions options_;
@@ -98,6 +115,15 @@ class CurlTransport final : public Transport {
   std::vector<TransferId> cancel_later_;  // cancelled from within a callback
   std::optional<base::Instant> timer_;
   std::uint64_t last_generation_ = 0;
+  KernelStamps stamps_;
+  std::optional<base::Instant> stamp_;  // of the socket that is acted on
+  base::Instant looked_;                // when the stamp was found
+  std::uint64_t look_ = 0;              // counts the acts
+  struct Socket {
+    Transfer* transfer = nullptr;  // the last that waited for it
+    unsigned retransmits = 0;      // as far as reported
+  };
+  std::unordered_map<int, Socket> sockets_;
   bool acting_ = false;  // libcurl is running and must not be called
   bool delivered_ = false;
   bool have_pwait2_ = true;
@@ -131,12 +157,16 @@ base::Status CurlTransport::Open() {
   return {};
 }
 
-int CurlTransport::OnSocket(CURL*, curl_socket_t fd, int what, void* self, void*) {
-  const int epoll = static_cast<CurlTransport*>(self)->epoll_.get();
+int CurlTransport::OnSocket(CURL* easy, curl_socket_t fd, int what, void* self, void*) {
+  auto& transport = *static_cast<CurlTransport*>(self);
+  const int epoll = transport.epoll_.get();
   if (what == CURL_POLL_REMOVE) {
     epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr);  // gone already if the socket was closed
     return 0;
   }
+  char* transfer = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer);
+  transport.sockets_[fd].transfer = reinterpret_cast<Transfer*>(transfer);
   epoll_event event{};
   event.data.fd = fd;
   if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;
@@ -162,9 +192,13 @@ int CurlTransport::OnTimer(CURLM*, long timeout_ms, void* self) {
 // and it may not ask on another pooled connection (OnRequest). PREREQFUNCTION is
 // called once for each connection that a request is put on, so a second call is
 // a retry: redirects, the other reason for one, are off.
-int CurlTransport::OnNewSocket(void* self, curl_socket_t, curlsocktype) {
+int CurlTransport::OnNewSocket(void* self, curl_socket_t fd, curlsocktype) {
   auto& transfer = *static_cast<Transfer*>(self);
-  if (!transfer.on_connection) return CURL_SOCKOPT_OK;
+  if (!transfer.on_connection) {
+    KernelStamps::Enable(fd);
+    transfer.transport->sockets_[fd] = {};
+    return CURL_SOCKOPT_OK;
+  }
   transfer.retry_refused = true;
   return CURL_SOCKOPT_ERROR;
 }
@@ -204,7 +238,9 @@ std::size_t CurlTransport::OnHeader(char* data, std::size_t size, std::size_t co
     transfer.head.status = static_cast<int>(status);
     transfer.head_delivered = true;
     transfer.transport->delivered_ = true;
-    transfer.sink->OnHead(transfer.id, transfer.head, transfer.transport->clock_.now());
+    const base::Instant read = transfer.transport->clock_.now();
+    transfer.sink->OnHead(transfer.id, transfer.head,
+                          transfer.transport->ArrivalAt(transfer, read).at);
   }
   return line.size();
 }
@@ -212,12 +248,31 @@ std::size_t CurlTransport::OnHeader(char* data, std::size_t size, std::size_t co
 std::size_t CurlTransport::OnBody(char* data, std::size_t size, std::size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   if (transfer.cancelled) return 0;
-  // Stamped here, after the read: late by the queue of sockets before this one,
-  // never early. The kernel's own arrival stamp will come in at Act.
-  transfer.transport->delivered_ = true;
+  CurlTransport& transport = *transfer.transport;
+  transport.delivered_ = true;
   transfer.sink->OnBody(transfer.id, std::string_view(data, size * count),
-                        transfer.transport->clock_.now());
+                        transport.ArrivalAt(transfer, transport.clock_.now()));
   return size * count;
+}
+
+// A stamp outside the transfer's life is of a clock that was set meanwhile.
+Arrival CurlTransport::ArrivalAt(const Transfer& transfer, base::Instant read) const {
+  const bool stamped =
+      stamp_ && *stamp_ >= transfer.started && *stamp_ <= read && read - looked_ <= kStampLasts;
+  return {.at = stamped ? *stamp_ : read, .read = read, .stamped = stamped, .look = look_};
+}
+
+// What this side had to send again on the connection since it was last asked.
+int CurlTransport::TakeRetransmits(CURL* easy) {
+  curl_socket_t fd = CURL_SOCKET_BAD;
+  if (curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK || fd < 0) return 0;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;  // a Unix socket
+  unsigned& reported = sockets_[fd].retransmits;
+  const unsigned more = info.tcpi_total_retrans - std::min(reported, info.tcpi_total_retrans);
+  reported = info.tcpi_total_retrans;
+  return static_cast<int>(more);
 }
 
 base::Result<Transfer*> CurlTransport::TakeTransfer() {
@@ -240,6 +295,17 @@ base::Result<Transfer*> CurlTransport::TakeTransfer() {
     set(CURLOPT_TCP_NODELAY, 1L);
     set(CURLOPT_BUFFERSIZE, kReadBufferBytes);
     set(CURLOPT_MAXAGE_CONN, kMaxIdleSeconds);
+    set(CURLOPT_DNS_CACHE_TIMEOUT, -1L);  // no name is looked up twice
+    set(CURLOPT_SSL_VERIFYPEER, 1L);
+    set(CURLOPT_SSL_VERIFYHOST, 2L);
+    set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+    if (!options_.ca_file.empty()) {
+      set(CURLOPT_CAINFO, options_.ca_file.c_str());
+      set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));  // this file alone
+    }
+    if (!options_.unix_socket.empty()) {
+      set(CURLOPT_UNIX_SOCKET_PATH, options_.unix_socket.c_str());
+    }
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options_.connect_timeout.count()));
     set(CURLOPT_SOCKOPTFUNCTION, &CurlTransport::OnNewSocket);
     set(CURLOPT_SOCKOPTDATA, made.get());
@@ -261,7 +327,9 @@ base::Result<Transfer*> CurlTransport::TakeTransfer() {
   free_.pop_back();
   Transfer& transfer = *transfers_[index];
   transfer.id = ++last_generation_ << 24 | index;
+  transfer.started = clock_.now();
   transfer.cancelled = transfer.on_connection = transfer.retry_refused = false;
+  transfer.broken = 0;
   transfer.head_delivered = false;
   transfer.header_bytes = 0;
   transfer.over_cap.clear();
@@ -276,7 +344,12 @@ base::Status CurlTransport::Prepare(Transfer& transfer, const HttpRequest& reque
     // An empty field keeps libcurl from waiting a second for "100 Continue"
     // before a body over 1 MiB.
     transfer.header_list = curl_slist_append(nullptr, "Expect:");
-    for (const auto& [name, value] : request.headers) {
+    std::vector<std::pair<std::string, std::string>> headers = options_.headers;
+    headers.insert(headers.end(), request.headers.begin(), request.headers.end());
+    if (!options_.bearer_token.empty()) {
+      headers.emplace_back("Authorization", "Bearer " + options_.bearer_token);
+    }
+    for (const auto& [name, value] : headers) {
       const std::string line = fmt::format("{}: {}", name, value);
       if (line.find_first_of("\r\n") != line.npos) {
         return base::UsageError(
@@ -354,11 +427,24 @@ void CurlTransport::Cancel(TransferId id) {
   }
 }
 
+void CurlTransport::Look(int fd) {
+  const KernelStamps::Look look = stamps_.Peek(fd);
+  stamp_ = look.at;
+  looked_ = clock_.now();
+  if (look.error == 0) return;
+  const auto found = sockets_.find(fd);
+  if (found != sockets_.end() && found->second.transfer != nullptr) {
+    found->second.transfer->broken = look.error;
+  }
+}
+
 base::Status CurlTransport::Act(curl_socket_t fd, int events) {
   int running = 0;
+  ++look_;
   acting_ = true;
   const CURLMcode code = curl_multi_socket_action(multi_, fd, events, &running);
   acting_ = false;
+  stamp_.reset();
   for (const TransferId id : cancel_later_) {
     if (Transfer* const transfer = Find(id)) Release(*transfer);
   }
@@ -380,6 +466,13 @@ TransferEnd CurlTransport::EndOf(const Transfer& transfer, CURLcode code) {
   long connects = 0;
   curl_easy_getinfo(transfer.easy, CURLINFO_NUM_CONNECTS, &connects);
   end.new_connection = connects > 0 && !transfer.retry_refused;
+  if (end.new_connection) {
+    curl_off_t connect_us = 0;
+    curl_off_t tls_us = 0;  // 0 without TLS
+    curl_easy_getinfo(transfer.easy, CURLINFO_CONNECT_TIME_T, &connect_us);
+    curl_easy_getinfo(transfer.easy, CURLINFO_APPCONNECT_TIME_T, &tls_us);
+    end.connect = std::chrono::microseconds(std::max(connect_us, tls_us));
+  }
   if (transfer.retry_refused) {
     end.kind = TransferEnd::Kind::kBroken;
     end.detail = "a pooled connection was dead before a byte of the response came; not sent again";
@@ -388,6 +481,11 @@ TransferEnd CurlTransport::EndOf(const Transfer& transfer, CURLcode code) {
   if (!transfer.over_cap.empty()) {
     end.kind = TransferEnd::Kind::kOverCap;
     end.detail = transfer.over_cap;
+    return end;
+  }
+  if (transfer.broken != 0) {  // libcurl saw an orderly end
+    end.kind = TransferEnd::Kind::kBroken;
+    end.detail = std::strerror(transfer.broken);
     return end;
   }
   if (code == CURLE_OK) return end;
@@ -405,7 +503,8 @@ void CurlTransport::Finish() {
     char* self = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
     Transfer& transfer = *reinterpret_cast<Transfer*>(self);
-    const TransferEnd end = EndOf(transfer, message->data.result);
+    TransferEnd end = EndOf(transfer, message->data.result);
+    end.retransmits = TakeRetransmits(transfer.easy);
     TransferSink& sink = *transfer.sink;
     const TransferId id = transfer.id;
     const bool cancelled = transfer.cancelled;
@@ -417,8 +516,8 @@ void CurlTransport::Finish() {
 }
 
 base::Result<int> CurlTransport::Wait(std::array<epoll_event, kEventsAPoll>& events,
-                                      base::Instant until) {
-  const base::Nanoseconds left = std::max(base::Nanoseconds(0), until - clock_.now());
+                                      base::Instant wake) {
+  const base::Nanoseconds left = std::max(base::Nanoseconds(0), wake - clock_.now());
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
   timespec timeout{};
   timeout.tv_sec = static_cast<time_t>(seconds.count());
@@ -446,7 +545,7 @@ base::Status CurlTransport::Poll(base::Instant until) {
   for (;;) {
     UG_TRY(RunTimer());
     Finish();
-    base::Instant wake = delivered_ ? base::Instant{} : until;
+    base::Instant wake = delivered_ ? base::Instant{} : until - kSpin;
     if (timer_) wake = std::min(wake, *timer_);
     UG_ASSIGN(const int count, Wait(events, wake));
     for (int i = 0; i < count; ++i) {
@@ -456,6 +555,8 @@ base::Status CurlTransport::Poll(base::Instant until) {
       if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) mask |= CURL_CSELECT_IN;
       if ((event.events & EPOLLOUT) != 0) mask |= CURL_CSELECT_OUT;
       if ((event.events & EPOLLERR) != 0) mask |= CURL_CSELECT_ERR;
+      // An error that epoll has seen is left to libcurl, whose words are better.
+      if ((event.events & (EPOLLIN | EPOLLERR)) == EPOLLIN) Look(event.data.fd);
       UG_TRY(Act(event.data.fd, mask));
     }
     UG_TRY(RunTimer());

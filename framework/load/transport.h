@@ -19,7 +19,7 @@ using TransferId = std::uint64_t;  // never 0, never used twice by one transport
 
 struct HttpRequest {
   std::string method = "POST";  // GET or POST
-  std::string url;              // http:// with a literal address; no redirects, no proxy
+  std::string url;  // http:// or https://, best with a literal address; no redirects, no proxy
   std::vector<std::pair<std::string, std::string>> headers;
   std::string_view body;  // must outlive the transfer
 };
@@ -28,6 +28,16 @@ struct ResponseHead {
   int status = 0;
   std::string content_type;  // as it came; empty: none
   std::string retry_after;
+};
+
+// When a piece of a body came.
+struct Arrival {
+  base::Instant at;    // the kernel had it; `read` where the kernel gave no stamp
+  base::Instant read;  // this thread had it; never before it arrived
+  bool stamped = false;
+  // Pieces of one transfer with the same number came out of one look at the
+  // socket and share `at`: the kernel keeps one stamp for all that is unread.
+  std::uint64_t look = 0;
 };
 
 struct TransferEnd {
@@ -39,6 +49,8 @@ struct TransferEnd {
   } kind = Kind::kComplete;
   std::string detail;           // the library's words, visible
   bool new_connection = false;  // not one from the pool
+  base::Nanoseconds connect{};  // of a new connection, name and TLS included
+  int retransmits = 0;          // TCP segments that this side sent again during the transfer
 };
 
 // Called from within Poll only, in the order head, body pieces, end. Of these a
@@ -46,9 +58,10 @@ struct TransferEnd {
 class TransferSink {
  public:
   virtual ~TransferSink() = default;
+  // `at` as Arrival::at.
   virtual void OnHead(TransferId id, const ResponseHead& head, base::Instant at) = 0;
-  // `at` is when the bytes were read, never before they arrived.
-  virtual void OnBody(TransferId id, std::string_view bytes, base::Instant at) = 0;
+  virtual void OnBody(TransferId id, std::string_view bytes, const Arrival& arrival) = 0;
+  // `at` is when this thread saw the end.
   virtual void OnEnd(TransferId id, const TransferEnd& end, base::Instant at) = 0;
 };
 

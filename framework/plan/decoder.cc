@@ -301,6 +301,12 @@ bool Read(const Value& value, base::TokensPerSecond* out, Real range) {
   return number.has_value();
 }
 
+bool Read(const Value& value, base::RequestsPerSecond* out, Real range) {
+  const auto number = ReadWithUnit(value, {"a rate like 0.3/s", "rate", "/s"}, range);
+  if (number) out->value = *number;
+  return number.has_value();
+}
+
 bool Read(const Value& value, std::chrono::microseconds* out, Span range) {
   const auto time = ReadTime(value, range);
   if (time) *out = *time;

@@ -72,6 +72,7 @@ bool Read(const Value& value, double* out, Real range);
 bool Read(const Value& value, bool* out);
 bool Read(const Value& value, base::Percent* out, Real range);
 bool Read(const Value& value, base::TokensPerSecond* out, Real range);
+bool Read(const Value& value, base::RequestsPerSecond* out, Real range);
 bool Read(const Value& value, std::chrono::milliseconds* out, Span range);
 bool Read(const Value& value, std::chrono::microseconds* out, Span range);
 bool Read(const Value& value, std::vector<std::string>* out, Text text = Text::kNotEmpty);

@@ -25,20 +25,22 @@ struct Script {
     load::ResponseHead head;
     std::string body;
     load::TransferEnd end;
+    std::chrono::nanoseconds lag{};  // of a body: how much later it is read than it arrived
   };
   std::vector<Step> steps;
 
   Script& Head(std::chrono::nanoseconds after, int status = 200,
                std::string content_type = "text/event-stream") {
-    steps.push_back({after, Step::Kind::kHead, {status, std::move(content_type), ""}, "", {}});
+    steps.push_back({after, Step::Kind::kHead, {status, std::move(content_type), ""}, "", {}, {}});
     return *this;
   }
-  Script& Body(std::chrono::nanoseconds after, std::string bytes) {
-    steps.push_back({after, Step::Kind::kBody, {}, std::move(bytes), {}});
+  Script& Body(std::chrono::nanoseconds after, std::string bytes,
+               std::chrono::nanoseconds lag = {}) {
+    steps.push_back({after, Step::Kind::kBody, {}, std::move(bytes), {}, lag});
     return *this;
   }
   Script& End(std::chrono::nanoseconds after, load::TransferEnd end = {}) {
-    steps.push_back({after, Step::Kind::kEnd, {}, "", std::move(end)});
+    steps.push_back({after, Step::Kind::kEnd, {}, "", std::move(end), {}});
     return *this;
   }
 };
@@ -57,6 +59,7 @@ class FakeTransport final : public load::Transport {
   // `answer` is asked, and without one Start fails.
   std::deque<Script> scripts;
   Answer answer;
+  bool stamped = true;     // arrivals are the kernel's
   std::string poll_error;  // not empty: the next Poll fails with it
 
   std::vector<Started> started;
@@ -116,6 +119,7 @@ class FakeTransport final : public load::Transport {
 
   void Deliver(load::TransferId id) {
     const base::Instant now = clock_.now();
+    ++look_;
     for (auto found = transfers_.find(id); found != transfers_.end() && Due(found->second) <= now;
          found = transfers_.find(id)) {
       Transfer& transfer = found->second;
@@ -126,7 +130,8 @@ class FakeTransport final : public load::Transport {
           sink.OnHead(id, step.head, now);
           break;
         case Script::Step::Kind::kBody:
-          sink.OnBody(id, step.body, now);
+          sink.OnBody(id, step.body,
+                      {.at = now - step.lag, .read = now, .stamped = stamped, .look = look_});
           break;
         case Script::Step::Kind::kEnd:
           transfers_.erase(id);
@@ -139,6 +144,7 @@ class FakeTransport final : public load::Transport {
   base::ManualClock& clock_;
   std::map<load::TransferId, Transfer> transfers_;
   load::TransferId last_id_ = 0;
+  std::uint64_t look_ = 0;
   bool delivering_ = false;
 };
 

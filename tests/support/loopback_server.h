@@ -1,4 +1,5 @@
-// A real TCP server on 127.0.0.1 that does byte for byte what a test says.
+// A real server, on 127.0.0.1 or a Unix socket, that does byte for byte what a
+// test says.
 //
 // One thread accepts and each connection has its own, which runs the handler
 // until it returns. The destructor shuts every socket down and joins.
@@ -8,10 +9,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -29,6 +33,7 @@ class Connection {
  public:
   explicit Connection(int fd, int number) : fd_(fd), number_(number) {}
   int number() const { return number_; }  // from 1, in the order of accepting
+  int fd() const { return fd_; }
 
   // Head and body of the next request; nothing when the client has gone.
   std::optional<std::string> ReadRequest() {
@@ -97,12 +102,29 @@ class LoopbackServer {
     port_ = ntohs(address.sin_port);
     acceptor_ = std::thread([this] { Accept(); });
   }
+  LoopbackServer(Handler handler, const std::string& unix_path) : handler_(std::move(handler)) {
+    listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    UG_CHECK(unix_path.size() < sizeof address.sun_path);
+    std::strcpy(address.sun_path, unix_path.c_str());
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    UG_CHECK(bind(listener_, any, sizeof address) == 0 && listen(listener_, 256) == 0);
+    acceptor_ = std::thread([this] { Accept(); });
+  }
   LoopbackServer(const LoopbackServer&) = delete;
   LoopbackServer& operator=(const LoopbackServer&) = delete;
   ~LoopbackServer() { Stop(); }
 
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::string https_url() const { return "https://127.0.0.1:" + std::to_string(port_); }
   int connections() const { return accepted_; }
+
+  // Until every handler so far has returned by itself.
+  void WaitForHandlers() {
+    std::unique_lock lock(mutex_);
+    closed_.wait(lock, [this] { return open_.empty(); });
+  }
 
   // Refuses new connections and ends the open ones; idempotent.
   void Stop() {
@@ -133,6 +155,7 @@ class LoopbackServer {
         const std::lock_guard lock_open(mutex_);
         std::erase(open_, fd);
         close(fd);
+        closed_.notify_all();
       });
     }
   }
@@ -142,6 +165,7 @@ class LoopbackServer {
   int port_ = 0;
   std::atomic<int> accepted_ = 0;
   std::mutex mutex_;
+  std::condition_variable closed_;
   std::vector<int> open_;
   std::vector<std::thread> threads_;
   std::thread acceptor_;

@@ -15,7 +15,7 @@ namespace upgrade_gate::base {
 class TempFolder {
  public:
   TempFolder() {
-    std::string name = testing::TempDir() + "base-XXXXXX";
+    std::string name = ::testing::TempDir() + "base-XXXXXX";
     if (mkdtemp(name.data()) != nullptr) path_ = name;
   }
   ~TempFolder() {

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/prctl.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -10,8 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "framework/load/closed_loop.h"
+#include "framework/load/driver.h"
+#include "framework/load/prime.h"
 #include "tests/support/loopback_server.h"
+#include "tests/support/test_authority.h"
+#include "tests/unit/base/temp_folder.h"
 
 namespace upgrade_gate::load {
 namespace {
@@ -35,9 +41,10 @@ class Recorder final : public TransferSink {
     heads.push_back(head);
     if (on_head) on_head();
   }
-  void OnBody(TransferId, std::string_view bytes, base::Instant at) override {
+  void OnBody(TransferId, std::string_view bytes, const Arrival& arrival) override {
     body.append(bytes);
-    last_at = at;
+    arrivals.push_back(arrival);
+    last_at = arrival.at;
     if (on_body) on_body();
   }
   void OnEnd(TransferId, const TransferEnd& ended, base::Instant) override {
@@ -47,6 +54,7 @@ class Recorder final : public TransferSink {
   std::vector<ResponseHead> heads;
   std::string body;
   base::Instant last_at;
+  std::vector<Arrival> arrivals;
   std::vector<TransferEnd> ends;
   std::function<void()> on_head, on_body;
 };
@@ -440,11 +448,11 @@ TEST_F(CurlTransportTest, AFloodIsCutOffAtTheCap) {
     while (connection.Send(flood)) {
     }
   });
-  ClosedLoop load;
+  Load load;
   load.url = server.url() + "/v1/completions";
   load.caps.body_bytes = 8 << 20;
   const auto result =
-      RunClosedLoop(*transport_, clock_, load, {PrepareCompletion("m", {}, {1, 2}, 4)}, {});
+      RunLoad(*transport_, clock_, load, {PrepareCompletion("m", {}, {1, 2}, 4)}, {});
   ASSERT_TRUE(result);
   ASSERT_EQ(result->requests.size(), 1u);
   ASSERT_FALSE(result->requests[0].accepted());
@@ -466,10 +474,10 @@ TEST_F(CurlTransportTest, CarriesAClosedLoopOverPooledConnections) {
   });
   std::vector<PreparedRequest> requests;
   for (int i = 0; i < 100; ++i) requests.push_back(PrepareCompletion("m", {}, {i, 1, 2}, 4));
-  ClosedLoop load;
+  Load load;
   load.url = server.url() + "/v1/completions";
   load.concurrency = 8;
-  const auto result = RunClosedLoop(*transport_, clock_, load, requests, {});
+  const auto result = RunLoad(*transport_, clock_, load, requests, {});
   ASSERT_TRUE(result);
   ASSERT_EQ(result->requests.size(), 100u);
   for (const auto& record : result->requests) {
@@ -482,9 +490,374 @@ TEST_F(CurlTransportTest, CarriesAClosedLoopOverPooledConnections) {
     EXPECT_LE(record.times.done, record.times.closed);
     EXPECT_LE(*record.times.closed, result->duration);
   }
-  EXPECT_EQ(result->new_connections, 8);
+  EXPECT_EQ(result->client.new_connections, 8);
   EXPECT_EQ(server.connections(), 8);
   EXPECT_EQ(result->stopped, evidence::StopReason::kNone);
+}
+
+// The bytes came while this thread was held up elsewhere: the kernel knows when.
+TEST_F(CurlTransportTest, ArrivalsAreTheKernelsHoweverLateTheyAreRead) {
+  std::promise<void> head_seen;
+  std::promise<std::pair<base::Instant, base::Instant>> sent;  // before and after
+  LoopbackServer server([&](Connection& connection) {
+    connection.ReadRequest();
+    connection.Send(StreamHead());
+    head_seen.get_future().wait();
+    const base::Instant before = clock_.now();
+    connection.Send(Chunk("data: x\n\n"));
+    sent.set_value({before, clock_.now()});
+    connection.ReadRequest();
+  });
+  Recorder got;
+  const TransferId id = Start(server, got);
+  const base::Instant limit = clock_.now() + 20s;
+  while (got.heads.empty() && clock_.now() < limit) ASSERT_TRUE(transport_->Poll(limit));
+  head_seen.set_value();
+  const auto [before, after] = sent.get_future().get();
+  clock_.SleepUntil(after + 20ms);
+  while (got.arrivals.empty() && clock_.now() < limit) ASSERT_TRUE(transport_->Poll(limit));
+  transport_->Cancel(id);
+  ASSERT_EQ(got.arrivals.size(), 1u);
+  const Arrival& arrival = got.arrivals[0];
+  EXPECT_TRUE(arrival.stamped);
+  EXPECT_GE(arrival.at, before - 200us);  // two clocks, related by us
+  EXPECT_LE(arrival.at, after + 200us);
+  EXPECT_GE(arrival.read - arrival.at, 19ms);
+}
+
+// libcurl reads on while a socket has more: what comes during a read that was held
+// up itself is not of the stamp that was found before it.
+TEST_F(CurlTransportTest, WhatComesDuringAReadIsNotStampedBeforeItCame) {
+  std::promise<void> head_seen;
+  std::promise<base::Instant> sent;
+  LoopbackServer server([&](Connection& connection) {
+    connection.ReadRequest();
+    connection.Send(StreamHead());
+    head_seen.get_future().wait();
+    const base::Instant before = clock_.now();
+    connection.Send(Chunk("data: x\n\n"));
+    sent.set_value(before);
+    connection.ReadRequest();
+  });
+  base::Instant before;
+  Recorder got;
+  got.on_head = [&] {
+    head_seen.set_value();
+    before = sent.get_future().get();
+  };
+  const TransferId id = Start(server, got);
+  const base::Instant limit = clock_.now() + 20s;
+  while (got.arrivals.empty() && clock_.now() < limit) ASSERT_TRUE(transport_->Poll(limit));
+  transport_->Cancel(id);
+  ASSERT_EQ(got.arrivals.size(), 1u);
+  EXPECT_GE(got.arrivals[0].at, before - 100us);
+}
+
+TEST_F(CurlTransportTest, AnArrivalIsNeverAfterItsReadAndPiecesOfOneReadShareIt) {
+  LoopbackServer server([](Connection& connection) {
+    while (connection.ReadRequest()) {
+      connection.Send(StreamHead() + Chunk("a") + Chunk("b") + Chunk("c") + LastChunk());
+    }
+  });
+  std::uint64_t last_look = 0;
+  for (int i = 0; i < 50; ++i) {
+    const Recorder got = Fetch(server);
+    ASSERT_EQ(got.arrivals.size(), 3u);
+    for (const Arrival& arrival : got.arrivals) {
+      EXPECT_LE(arrival.at, arrival.read);
+      EXPECT_EQ(arrival.look, got.arrivals[0].look);
+      EXPECT_EQ(arrival.at, arrival.stamped ? got.arrivals[0].at : arrival.read);
+    }
+    EXPECT_GT(got.arrivals[0].look, std::exchange(last_look, got.arrivals[0].look));
+  }
+}
+
+TEST_F(CurlTransportTest, WithoutAKernelStampTheReadIsTheArrival) {
+  const base::TempFolder folder;
+  const std::string path = folder.path() / "s";
+  LoopbackServer server(Always(StreamHead() + Chunk("x") + LastChunk()), path);
+  CurlOptions options;
+  options.unix_socket = path;
+  transport_ = Make(options);
+  const Recorder got = Fetch(server);
+  EXPECT_EQ(got.body, "x");
+  ASSERT_EQ(got.arrivals.size(), 1u);
+  EXPECT_FALSE(got.arrivals[0].stamped);
+  EXPECT_EQ(got.arrivals[0].at, got.arrivals[0].read);
+}
+
+TEST_F(CurlTransportTest, PollEndsAtItsMomentToTheMicroseconds) {
+  std::vector<base::Nanoseconds> late;
+  for (int i = 0; i < 31; ++i) {
+    const base::Instant until = clock_.now() + 2ms;
+    ASSERT_TRUE(transport_->Poll(until));
+    late.push_back(clock_.now() - until);
+    EXPECT_GE(late.back(), 0ns);
+  }
+  // Half of them: a busy machine takes the core away now and then.
+  std::nth_element(late.begin(), late.begin() + 15, late.end());
+  EXPECT_LT(late[15], 50us);
+}
+
+TEST_F(CurlTransportTest, SendsTheHeadersOfTheOptionsAndTheToken) {
+  std::promise<std::string> sent;
+  LoopbackServer server([&](Connection& connection) {
+    sent.set_value(connection.ReadRequest().value_or(""));
+    connection.Send("HTTP/1.1 204 No Content\r\n\r\n");
+  });
+  CurlOptions options;
+  options.headers = {{"X-Team", "inference"}};
+  options.bearer_token = "s3cret";
+  transport_ = Make(options);
+  Fetch(server);
+  const std::string request = sent.get_future().get();
+  EXPECT_THAT(request, HasSubstr("\r\nX-Team: inference\r\n"));
+  EXPECT_THAT(request, HasSubstr("\r\nAuthorization: Bearer s3cret\r\n"));
+}
+
+TEST_F(CurlTransportTest, ATokenIsInNoErrorText) {
+  CurlOptions options;
+  options.bearer_token = "s3cret\r\nX: y";
+  transport_ = Make(options);
+  Recorder got;
+  HttpRequest request;
+  request.url = "http://127.0.0.1:1/";
+  const auto id = transport_->Start(request, got);
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().message, "header \"Authorization\": a line break in it");
+}
+
+TEST(BearerTokenTest, ComesFromTheEnvironmentOrAFile) {
+  setenv("UPGRADE_GATE_TEST_TOKEN", " s3cret\n", 1);
+  EXPECT_EQ(BearerTokenFromEnvironment("UPGRADE_GATE_TEST_TOKEN").value_or(""), "s3cret");
+  unsetenv("UPGRADE_GATE_TEST_TOKEN");
+  const auto unset = BearerTokenFromEnvironment("UPGRADE_GATE_TEST_TOKEN");
+  ASSERT_FALSE(unset);
+  EXPECT_EQ(unset.error().message, "environment variable UPGRADE_GATE_TEST_TOKEN: is not set");
+
+  const base::TempFolder folder;
+  const std::string path = folder.path() / "token";
+  const auto read = [&](const std::string& text) {
+    EXPECT_TRUE(base::WriteFileAtomically(path, text));
+    return BearerTokenFromFile(path);
+  };
+  EXPECT_EQ(read("s3cret\r\n").value_or(""), "s3cret");
+  EXPECT_EQ(read(" \n").error().message, path + ": holds no token");
+  for (const std::string bad : {"s3cret s3cret", "s3cr\xc3\xa9t", "s3\r\ncret"}) {
+    EXPECT_EQ(read(bad).error().message,
+              path + ": holds something other than one token of visible ASCII characters");
+  }
+}
+
+class TlsTest : public CurlTransportTest {
+ protected:
+  TlsTest() { EXPECT_TRUE(base::WriteFileAtomically(folder_.path() / "ca.pem", authority_.pem())); }
+  Recorder Get(const LoopbackServer& server, const std::string& ca_file) {
+    CurlOptions options;
+    options.ca_file = ca_file;
+    transport_ = Make(options);
+    Recorder recorder;
+    HttpRequest request;
+    request.method = "GET";
+    request.url = server.https_url() + "/health";
+    EXPECT_TRUE(transport_->Start(request, recorder));
+    PollUntilEnd(recorder);
+    return recorder;
+  }
+  std::string ca_file() const { return folder_.path() / "ca.pem"; }
+
+  base::TempFolder folder_;
+  ::upgrade_gate::testing::TestAuthority authority_;
+};
+
+TEST_F(TlsTest, AServerOfTheGivenAuthorityIsTrustedAndItsBytesAreStamped) {
+  std::promise<void> head_seen;
+  LoopbackServer server(authority_.Serve("127.0.0.1", StreamHead(), head_seen.get_future().share(),
+                                         Chunk("data: x\n\n") + LastChunk()));
+  CurlOptions options;
+  options.ca_file = ca_file();
+  transport_ = Make(options);
+  Recorder got;
+  HttpRequest request;
+  request.method = "GET";
+  request.url = server.https_url() + "/health";
+  ASSERT_TRUE(transport_->Start(request, got));
+  const base::Instant limit = clock_.now() + 20s;
+  while (got.heads.empty() && clock_.now() < limit) ASSERT_TRUE(transport_->Poll(limit));
+  head_seen.set_value();
+  clock_.SleepUntil(clock_.now() + 20ms);  // the reader is held up
+  PollUntilEnd(got);
+  ASSERT_EQ(got.ends[0].kind, Kind::kComplete) << got.ends[0].detail;
+  EXPECT_EQ(got.body, "data: x\n\n");
+  EXPECT_TRUE(got.arrivals[0].stamped);
+  EXPECT_GT(got.arrivals[0].read, got.arrivals[0].at);
+  EXPECT_TRUE(got.ends[0].new_connection);
+  EXPECT_GT(got.ends[0].connect, 0ns);
+}
+
+TEST_F(TlsTest, AnotherAuthorityOrAnotherNameIsNoConnection) {
+  const std::string answer = "HTTP/1.1 204 No Content\r\n\r\n";
+  LoopbackServer unknown(authority_.Serve("127.0.0.1", answer));
+  Recorder got = Get(unknown, "");  // the system's authorities
+  EXPECT_EQ(got.ends[0].kind, Kind::kConnectFailed);
+  EXPECT_THAT(got.ends[0].detail, HasSubstr("certificate"));
+
+  LoopbackServer elsewhere(authority_.Serve("127.0.0.2", answer));
+  got = Get(elsewhere, ca_file());
+  EXPECT_EQ(got.ends[0].kind, Kind::kConnectFailed);
+  EXPECT_THAT(got.ends[0].detail, HasSubstr("127.0.0.1"));
+
+  got = Get(elsewhere, folder_.path() / "absent.pem");
+  EXPECT_EQ(got.ends[0].kind, Kind::kConnectFailed);
+}
+
+// Streams an accepted answer of four texts for each request of a connection.
+LoopbackServer::Handler Streams() {
+  return [](Connection& connection) {
+    while (const auto request = connection.ReadRequest()) {
+      if (request->starts_with("GET")) {
+        connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        continue;
+      }
+      connection.Send(StreamHead());
+      for (int i = 0; i < 3; ++i) {
+        connection.Send(Chunk("data: {\"choices\":[{\"text\":\"a\"}]}\n\n"));
+      }
+      connection.Send(Chunk("data: {\"choices\":[{\"text\":\"b\",\"finish_reason\":\"length\"}],"
+                            "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\n") +
+                      Chunk("data: [DONE]\n\n") + LastChunk());
+    }
+  };
+}
+
+class ShardedLoadTest : public CurlTransportTest {
+ protected:
+  ShardedLoadTest() {
+    for (int i = 0; i < 3; ++i) {
+      owned_.push_back(Make({}));
+      transports_.push_back(owned_.back().get());
+    }
+    for (int i = 0; i < 100; ++i) requests_.push_back(PrepareCompletion("m", {}, {i, 1, 2}, 4));
+  }
+  std::vector<std::unique_ptr<Transport>> owned_;
+  std::vector<Transport*> transports_;
+  std::vector<PreparedRequest> requests_;
+};
+
+TEST_F(ShardedLoadTest, ThreeThreadsShareAClosedLoopAndItsRecordsAreWhole) {
+  LoopbackServer server(Streams());
+  ASSERT_TRUE(PrimeConnections(transports_, clock_, server.url(), 10));
+  EXPECT_EQ(server.connections(), 10);
+  Load load;
+  load.url = server.url() + "/v1/completions";
+  load.concurrency = 10;
+  const auto result = RunLoad(transports_, clock_, load, requests_, {});
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->requests.size(), 100u);
+  for (std::size_t i = 0; i < 100; ++i) {
+    const auto& record = result->requests[i];
+    EXPECT_TRUE(record.accepted()) << record.failure->detail;
+    EXPECT_EQ(record.index, static_cast<int>(i));
+    EXPECT_EQ(record.body_sha256, requests_[i].body_sha256);
+    EXPECT_LE(record.times.scheduled, record.times.sent);
+    EXPECT_LE(record.times.sent, record.times.first_text);
+    EXPECT_LE(*record.times.closed, result->duration);
+  }
+  EXPECT_EQ(result->client.threads, 3);
+  EXPECT_EQ(result->client.new_connections, 0);
+  EXPECT_EQ(server.connections(), 10);
+  EXPECT_GT(result->client.reads, 0);
+  // An answer that is there while the request is still being sent has no stamp.
+  EXPECT_LT(result->client.unstamped_reads, result->client.reads);
+  EXPECT_GT(result->client.cpu_share, 0);
+}
+
+TEST_F(ShardedLoadTest, TheGuardCountsOverAllThreads) {
+  LoopbackServer server([](Connection& connection) {
+    while (connection.ReadRequest()) {
+      connection.Send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  Load load;
+  load.url = server.url() + "/v1/completions";
+  load.concurrency = 6;
+  load.consecutive_failures = 10;
+  const auto result = RunLoad(transports_, clock_, load, requests_, {});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->stopped, evidence::StopReason::kGuard);
+  EXPECT_GE(result->failures_in_a_row, 10);
+  EXPECT_LE(result->requests.size(), 10u + 6u);  // what was in flight runs to its end
+}
+
+TEST_F(ShardedLoadTest, AStopEndsTheThreadsThatAreLeft) {
+  std::promise<void> gone;
+  const auto never = gone.get_future().share();
+  // The first shard's requests end at once, the others' never.
+  LoopbackServer server([&](Connection& connection) {
+    while (const auto request = connection.ReadRequest()) {
+      if (request->find("[0,1,2]") == request->npos) never.wait();
+      connection.Send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  Load load;
+  load.url = server.url() + "/v1/completions";
+  load.concurrency = 3;
+  requests_.resize(3);
+  const base::Instant start = clock_.now();
+  const auto result = RunLoad(transports_, clock_, load, requests_, [&] {
+    return clock_.now() < start + 150ms ? StopSignal{}
+                                        : StopSignal{evidence::StopReason::kServiceLost, "gone"};
+  });
+  gone.set_value();
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->stopped, evidence::StopReason::kServiceLost);
+  ASSERT_EQ(result->requests.size(), 3u);
+  EXPECT_THAT(result->requests[1].failure->detail, HasSubstr("cancelled by the client"));
+  EXPECT_LT(clock_.now() - start, 10s);
+}
+
+TEST_F(CurlTransportTest, APrimedLoadMakesNoConnectionAndACancelledOneLeavesNone) {
+  LoopbackServer server([](Connection& connection) {
+    while (const auto request = connection.ReadRequest()) {
+      if (!request->starts_with("GET")) {
+        connection.Send(StreamHead());
+        EXPECT_TRUE(connection.WaitForClose());
+        return;
+      }
+      connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    }
+  });
+  Transport* const transport = transport_.get();
+  ASSERT_TRUE(PrimeConnections(std::span(&transport, 1), clock_, server.url(), 5));
+  std::vector<PreparedRequest> requests;
+  for (int i = 0; i < 5; ++i) requests.push_back(PrepareCompletion("m", {}, {i}, 4));
+  Load load;
+  load.url = server.url() + "/v1/completions";
+  load.concurrency = 5;
+  int asked = 0;
+  const auto result = RunLoad(*transport_, clock_, load, requests, [&] {
+    return ++asked < 4 ? StopSignal{} : StopSignal{evidence::StopReason::kInterrupted, "signal 2"};
+  });
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->requests.empty());
+  EXPECT_EQ(server.connections(), 5);
+  // Each handler sees its connection closed before the transport ends, or this
+  // would not end.
+  server.WaitForHandlers();
+}
+
+TEST_F(CurlTransportTest, AThreadsTimerIsAsItWasBefore) {
+  LoopbackServer server(Streams());
+  const int before = prctl(PR_GET_TIMERSLACK);
+  Load load;
+  load.url = server.url() + "/v1/completions";
+  int during = 0;
+  ASSERT_TRUE(RunLoad(*transport_, clock_, load, {PrepareCompletion("m", {}, {1, 2, 3}, 4)}, [&] {
+    during = prctl(PR_GET_TIMERSLACK);
+    return StopSignal{};
+  }));
+  EXPECT_EQ(during, 1);
+  EXPECT_EQ(prctl(PR_GET_TIMERSLACK), before);
 }
 
 }  // namespace

@@ -122,6 +122,38 @@ TEST(WorkloadDigest, ChangesWithEverythingThatIsRun) {
   }
 }
 
+TEST(WorkloadDigest, ChangesWithAllOfAnOpenLoop) {
+  const std::string closed = "concurrency: 1, requests: 2";
+  std::map<std::string, std::string> seen = {{DigestOf(std::string(kProcessPlan)), "closed"}};
+  for (const std::string open :
+       {"rate: 1/s, arrivals: poisson, requests: 2", "rate: 1/s, arrivals: constant, requests: 2",
+        "rate: 2/s, arrivals: poisson, requests: 2", "rate: 1/s, arrivals: poisson, requests: 3",
+        "rate: 1/s, arrivals: poisson, requests: 2, ramp: 1s",
+        "rate: 1/s, arrivals: poisson, requests: 2, max_in_flight: 7"}) {
+    const std::string plan = Edit(kProcessPlan, closed, open);
+    for (const std::string& edited :
+         {plan, Edit(plan, "  cases:", "  arrivals: {seed: 3}\n  cases:")}) {
+      const auto [it, is_new] = seen.emplace(DigestOf(edited), edited);
+      EXPECT_TRUE(is_new) << edited << " and " << it->second;
+    }
+  }
+  // Two ways to write one load.
+  EXPECT_EQ(DigestOf(Edit(kProcessPlan, closed,
+                          "rate: 0.5/s, arrivals: poisson, duration: 9s, ramp: 2s")),
+            DigestOf(Edit(kProcessPlan, closed,
+                          "rate: 0.5/s, arrivals: poisson, requests: 4, ramp: 2s")));
+}
+
+TEST(WriteResolved, HoldsAnOpenLoop) {
+  const std::string resolved =
+      WriteResolved(MustResolve(Edit(kProcessPlan, "concurrency: 1, requests: 2",
+                                     "rate: 0.3/s, arrivals: poisson, duration: 200s")));
+  for (const char* line : {"\"rate_per_s\": 0.3", "\"arrivals\": \"poisson\"", "\"ramp_ms\": 0",
+                           "\"max_in_flight\": 1000", "\"requests\": 60", "\"arrivals_seed\": 1"}) {
+    EXPECT_NE(resolved.find(line), std::string::npos) << line << " in " << resolved;
+  }
+}
+
 TEST(WorkloadDigest, ChangesWithDockerSettings) {
   std::map<std::string, std::string> seen;
   for (const std::string lines :

@@ -1,4 +1,4 @@
-#include "framework/load/closed_loop.h"
+#include "framework/load/driver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,9 +47,9 @@ std::vector<PreparedRequest> Requests(int count) {
   return requests;
 }
 
-class ClosedLoopTest : public ::testing::Test {
+class DriverTest : public ::testing::Test {
  protected:
-  ClosedLoopTest() {
+  DriverTest() {
     clock_.Advance(1000s);
     start_ = clock_.now();
     load_.url = "http://127.0.0.1:1/v1/completions";
@@ -58,10 +58,10 @@ class ClosedLoopTest : public ::testing::Test {
   LoadResult Run(
       int requests, StopCheck stop = [] { return StopSignal{}; }) {
     requests_ = Requests(requests);
-    auto result = RunClosedLoop(transport_, clock_, load_, requests_, stop);
+    auto result = RunLoad(transport_, clock_, load_, requests_, stop);
     EXPECT_TRUE(result) << (result ? "" : result.error().message);
     EXPECT_EQ(transport_.in_flight(), 0);
-    return result ? *result : LoadResult{};
+    return result ? *std::move(result) : LoadResult{};
   }
   std::vector<int> StartedMs() const {
     std::vector<int> times;
@@ -74,7 +74,7 @@ class ClosedLoopTest : public ::testing::Test {
   base::ManualClock clock_;
   base::Instant start_;
   FakeTransport transport_{clock_};
-  ClosedLoop load_;
+  Load load_;
   std::vector<PreparedRequest> requests_;
 };
 
@@ -87,7 +87,7 @@ std::vector<std::string> Kinds(const LoadResult& result) {
   return kinds;
 }
 
-TEST_F(ClosedLoopTest, RecordsExactTimesOfOneRequest) {
+TEST_F(DriverTest, RecordsExactTimesOfOneRequest) {
   transport_.scripts = {Good()};
   const LoadResult result = Run(1);
   ASSERT_EQ(result.requests.size(), 1u);
@@ -112,10 +112,10 @@ TEST_F(ClosedLoopTest, RecordsExactTimesOfOneRequest) {
   EXPECT_EQ(record.prompt_sha256, requests_[0].prompt_sha256);
   EXPECT_EQ(result.duration, 22ms);
   EXPECT_EQ(result.stopped, StopReason::kNone);
-  EXPECT_THAT(result.failed_streams, IsEmpty());
+  EXPECT_THAT(result.streams, IsEmpty());
 }
 
-TEST_F(ClosedLoopTest, SendsTheBodyToTheUrl) {
+TEST_F(DriverTest, SendsTheBodyToTheUrl) {
   transport_.scripts = {Good()};
   Run(1);
   EXPECT_EQ(transport_.started[0].method, "POST");
@@ -123,7 +123,7 @@ TEST_F(ClosedLoopTest, SendsTheBodyToTheUrl) {
   EXPECT_EQ(transport_.started[0].body, requests_[0].body);
 }
 
-TEST_F(ClosedLoopTest, ASlotsNextRequestIsScheduledAtTheEndOfTheLast) {
+TEST_F(DriverTest, ASlotsNextRequestIsScheduledAtTheEndOfTheLast) {
   load_.concurrency = 2;
   transport_.scripts = {Good(30ms), Good(50ms), Good(40ms), Good(22ms)};
   const LoadResult result = Run(4);
@@ -136,7 +136,7 @@ TEST_F(ClosedLoopTest, ASlotsNextRequestIsScheduledAtTheEndOfTheLast) {
   EXPECT_EQ(transport_.most_in_flight, 2);
 }
 
-TEST_F(ClosedLoopTest, StartsInOrderAndKeepsTheConcurrency) {
+TEST_F(DriverTest, StartsInOrderAndKeepsTheConcurrency) {
   load_.concurrency = 3;
   for (int i = 0; i < 20; ++i) {
     transport_.scripts.push_back(Good(std::chrono::milliseconds(22 + i * 7 % 13)));
@@ -151,31 +151,41 @@ TEST_F(ClosedLoopTest, StartsInOrderAndKeepsTheConcurrency) {
   }
 }
 
-TEST_F(ClosedLoopTest, FewerRequestsThanSlotsStartAtOnce) {
+TEST_F(DriverTest, FewerRequestsThanSlotsStartAtOnce) {
   load_.concurrency = 8;
   transport_.scripts = {Good(), Good()};
   EXPECT_EQ(Run(2).requests.size(), 2u);
   EXPECT_THAT(StartedMs(), ElementsAre(0, 0));
 }
 
-TEST_F(ClosedLoopTest, NoRequestsAreNoResult) {
+TEST_F(DriverTest, NoRequestsAreNoResult) {
   const LoadResult result = Run(0);
   EXPECT_THAT(result.requests, IsEmpty());
   EXPECT_EQ(result.duration, 0ms);
 }
 
-TEST_F(ClosedLoopTest, AFailedRequestKeepsItsRawBytesAndIsNotRetried) {
+TEST_F(DriverTest, AFailedRequestKeepsItsRawBytesAndIsNotRetried) {
   transport_.scripts = {Good(), Refused(5ms), Good()};
   const LoadResult result = Run(3);
   EXPECT_THAT(Kinds(result), ElementsAre("accepted", "http_status", "accepted"));
   EXPECT_EQ(transport_.started.size(), 3u);
-  ASSERT_EQ(result.failed_streams.size(), 1u);
-  EXPECT_EQ(result.failed_streams[0].index, 1);
-  EXPECT_EQ(result.failed_streams[0].bytes, "busy");
+  ASSERT_EQ(result.streams.size(), 1u);
+  EXPECT_EQ(result.streams[0].index, 1);
+  EXPECT_EQ(result.streams[0].bytes, "busy");
   EXPECT_EQ(result.failures_in_a_row, 0);
 }
 
-TEST_F(ClosedLoopTest, TransportEndsAreJudged) {
+TEST_F(DriverTest, KeepsAllStreamsWhereThePlanSaysSoAndSpoolsThem) {
+  load_.keep_streams = plan::KeepStreams::kAll;
+  load_.spool_folder = ::testing::TempDir();
+  transport_.scripts = {Good(), Refused(5ms), Good()};
+  const LoadResult result = Run(3);
+  ASSERT_EQ(result.streams.size(), 3u);
+  EXPECT_EQ(*result.streams[0].spooled->Read(), kText + kLastText + kUsage + kDone);
+  EXPECT_EQ(*result.streams[1].spooled->Read(), "busy");
+}
+
+TEST_F(DriverTest, TransportEndsAreJudged) {
   const auto ending = [](TransferEnd::Kind kind) {
     Script script;
     script.End(1ms, {kind, "why", true});
@@ -186,11 +196,11 @@ TEST_F(ClosedLoopTest, TransportEndsAreJudged) {
   const LoadResult result = Run(3);
   EXPECT_THAT(Kinds(result), ElementsAre("transport", "transport", "over_cap"));
   EXPECT_EQ(result.requests[0].failure->detail, "no connection: why");
-  EXPECT_EQ(result.new_connections, 3);
+  EXPECT_EQ(result.client.new_connections, 3);
   EXPECT_EQ(result.failures_in_a_row, 3);
 }
 
-TEST_F(ClosedLoopTest, TheGuardStopsSendingAndLetsTheRestEnd) {
+TEST_F(DriverTest, TheGuardStopsSendingAndLetsTheRestEnd) {
   load_.concurrency = 2;
   load_.consecutive_failures = 3;
   transport_.scripts = {Refused(1ms), Good(100ms), Refused(2ms), Refused(3ms)};
@@ -202,7 +212,7 @@ TEST_F(ClosedLoopTest, TheGuardStopsSendingAndLetsTheRestEnd) {
   EXPECT_EQ(result.duration, 100ms);
 }
 
-TEST_F(ClosedLoopTest, ASuccessResetsTheGuard) {
+TEST_F(DriverTest, ASuccessResetsTheGuard) {
   load_.consecutive_failures = 2;
   transport_.scripts = {Refused(1ms), Good(), Refused(1ms), Good(), Refused(1ms)};
   const LoadResult result = Run(5);
@@ -210,7 +220,7 @@ TEST_F(ClosedLoopTest, ASuccessResetsTheGuard) {
   EXPECT_EQ(result.failures_in_a_row, 1);
 }
 
-TEST_F(ClosedLoopTest, TheGuardCountsOnFromTheLastRound) {
+TEST_F(DriverTest, TheGuardCountsOnFromTheLastRound) {
   load_.consecutive_failures = 3;
   load_.failures_in_a_row = 2;
   transport_.scripts = {Refused(1ms)};
@@ -225,7 +235,7 @@ TEST_F(ClosedLoopTest, TheGuardCountsOnFromTheLastRound) {
   EXPECT_EQ(result.stopped, StopReason::kGuard);
 }
 
-TEST_F(ClosedLoopTest, WithoutAGuardAllAreSent) {
+TEST_F(DriverTest, WithoutAGuardAllAreSent) {
   transport_.answer = [](const auto&) { return Refused(1ms); };
   const LoadResult result = Run(50);
   EXPECT_EQ(result.requests.size(), 50u);
@@ -233,7 +243,7 @@ TEST_F(ClosedLoopTest, WithoutAGuardAllAreSent) {
   EXPECT_EQ(result.failures_in_a_row, 50);
 }
 
-TEST_F(ClosedLoopTest, ASilentServerIsStalledExactlyAtTheLimit) {
+TEST_F(DriverTest, ASilentServerIsStalledExactlyAtTheLimit) {
   load_.stall_limit = 300ms;
   Script script;
   script.Head(10ms).Body(100ms, kText).Body(401ms, kLastText).End(402ms);
@@ -247,7 +257,7 @@ TEST_F(ClosedLoopTest, ASilentServerIsStalledExactlyAtTheLimit) {
   EXPECT_EQ(result.requests[1].times.scheduled, 400ms);
 }
 
-TEST_F(ClosedLoopTest, AnyBytePutsTheStallOff) {
+TEST_F(DriverTest, AnyBytePutsTheStallOff) {
   load_.stall_limit = 300ms;
   Script script;
   script.Head(299ms)
@@ -258,7 +268,7 @@ TEST_F(ClosedLoopTest, AnyBytePutsTheStallOff) {
   EXPECT_THAT(Kinds(Run(1)), ElementsAre("accepted"));
 }
 
-TEST_F(ClosedLoopTest, TheDeadlineHoldsEvenWhileBytesCome) {
+TEST_F(DriverTest, TheDeadlineHoldsEvenWhileBytesCome) {
   load_.request_timeout = 1000ms;
   Script script;
   script.Head(1ms);
@@ -270,7 +280,7 @@ TEST_F(ClosedLoopTest, TheDeadlineHoldsEvenWhileBytesCome) {
   EXPECT_EQ(result.duration, 1000ms);
 }
 
-TEST_F(ClosedLoopTest, ASocketLeftOpenAfterDoneIsClosedAndAccepted) {
+TEST_F(DriverTest, ASocketLeftOpenAfterDoneIsClosedAndAccepted) {
   Script script;
   script.Head(1ms).Body(10ms, kText + kLastText + kUsage + kDone);
   transport_.scripts = {script};
@@ -283,14 +293,14 @@ TEST_F(ClosedLoopTest, ASocketLeftOpenAfterDoneIsClosedAndAccepted) {
   EXPECT_THAT(transport_.cancelled, ElementsAre(1));
 }
 
-TEST_F(ClosedLoopTest, DataWithinTheLingerIsAFault) {
+TEST_F(DriverTest, DataWithinTheLingerIsAFault) {
   Script script;
   script.Head(1ms).Body(10ms, kText + kLastText + kUsage + kDone).Body(259ms, kText);
   transport_.scripts = {script};
   EXPECT_THAT(Kinds(Run(1)), ElementsAre("after_done"));
 }
 
-TEST_F(ClosedLoopTest, DoneJustBeforeTheDeadlineIsInTime) {
+TEST_F(DriverTest, DoneJustBeforeTheDeadlineIsInTime) {
   load_.request_timeout = 100ms;
   Script script;
   script.Head(1ms).Body(99ms, kText + kLastText + kUsage + kDone).End(150ms);
@@ -298,7 +308,7 @@ TEST_F(ClosedLoopTest, DoneJustBeforeTheDeadlineIsInTime) {
   EXPECT_THAT(Kinds(Run(1)), ElementsAre("accepted"));
 }
 
-TEST_F(ClosedLoopTest, ABodyOverACapIsClosed) {
+TEST_F(DriverTest, ABodyOverACapIsClosed) {
   load_.caps.body_bytes = 100;
   Script script;
   script.Head(1ms).Body(2ms, std::string(101, ':')).Body(3ms, "more").End(500ms);
@@ -309,7 +319,7 @@ TEST_F(ClosedLoopTest, ABodyOverACapIsClosed) {
   EXPECT_EQ(result.duration, 6ms);
 }
 
-TEST_F(ClosedLoopTest, AsksWhetherToStopAtLeastEach100Ms) {
+TEST_F(DriverTest, AsksWhetherToStopAtLeastEach100Ms) {
   Script silent;
   silent.Head(1ms).End(5000ms);
   transport_.scripts = {silent};
@@ -323,7 +333,7 @@ TEST_F(ClosedLoopTest, AsksWhetherToStopAtLeastEach100Ms) {
   for (std::size_t i = 1; i < asked.size(); ++i) EXPECT_LE(asked[i] - asked[i - 1], 100ms);
 }
 
-TEST_F(ClosedLoopTest, ALostServiceEndsTheLoadAndFailsWhatIsInFlight) {
+TEST_F(DriverTest, ALostServiceEndsTheLoadAndFailsWhatIsInFlight) {
   load_.concurrency = 2;
   transport_.scripts = {Good(22ms), Good(5000ms), Good(5000ms)};
   const LoadResult result = Run(10, [&] {
@@ -339,7 +349,7 @@ TEST_F(ClosedLoopTest, ALostServiceEndsTheLoadAndFailsWhatIsInFlight) {
   EXPECT_EQ(transport_.cancelled.size(), 2u);
 }
 
-TEST_F(ClosedLoopTest, AnInterruptionRecordsOnlyWhatEnded) {
+TEST_F(DriverTest, AnInterruptionRecordsOnlyWhatEnded) {
   load_.concurrency = 2;
   load_.linger_limit = 10s;
   transport_.scripts = {Good(5000ms), Good(22ms), Good(5000ms)};
@@ -349,17 +359,17 @@ TEST_F(ClosedLoopTest, AnInterruptionRecordsOnlyWhatEnded) {
   ASSERT_EQ(result.requests.size(), 1u);
   EXPECT_EQ(result.requests[0].index, 1);
   EXPECT_EQ(result.stopped, StopReason::kInterrupted);
-  EXPECT_THAT(result.failed_streams, IsEmpty());
+  EXPECT_THAT(result.streams, IsEmpty());
   EXPECT_EQ(result.failures_in_a_row, 0);
 }
 
-TEST_F(ClosedLoopTest, AStopBeforeTheStartSendsNothing) {
+TEST_F(DriverTest, AStopBeforeTheStartSendsNothing) {
   const LoadResult result = Run(3, [] { return StopSignal{StopReason::kInterrupted, "signal 2"}; });
   EXPECT_THAT(transport_.started, IsEmpty());
   EXPECT_EQ(result.stopped, StopReason::kInterrupted);
 }
 
-TEST_F(ClosedLoopTest, AStopDoesNotWaitBehindABusyStream) {
+TEST_F(DriverTest, AStopDoesNotWaitBehindABusyStream) {
   Script busy;
   busy.Head(1ms);
   for (int i = 1; i < 2000; ++i) busy.Body(i * 1ms, kText);
@@ -370,11 +380,203 @@ TEST_F(ClosedLoopTest, AStopDoesNotWaitBehindABusyStream) {
   EXPECT_LE(since_start(), 600ms);
 }
 
-TEST_F(ClosedLoopTest, ATransportThatFailsIsAnErrorAndLeavesNothingInFlight) {
+std::vector<int> ScheduledMs(const LoadResult& result) {
+  std::vector<int> times;
+  for (const RequestRecord& record : result.requests) {
+    times.push_back(static_cast<int>(*record.times.scheduled / 1ms));
+  }
+  return times;
+}
+
+TEST_F(DriverTest, AnOpenLoopSendsEachAtItsTime) {
+  load_.concurrency = 10;
+  load_.schedule = {3ms, 5ms, 5ms, 40ms};
+  transport_.answer = [](const auto&) { return Good(); };
+  const LoadResult result = Run(4);
+  EXPECT_THAT(StartedMs(), ElementsAre(3, 5, 5, 40));
+  EXPECT_THAT(ScheduledMs(result), ElementsAre(3, 5, 5, 40));
+  EXPECT_EQ(result.requests[3].times.sent, 40ms);
+  EXPECT_EQ(result.requests[3].times.first_byte, 50ms);
+  EXPECT_EQ(transport_.most_in_flight, 3);
+  EXPECT_EQ(result.duration, 62ms);
+  EXPECT_TRUE(result.client.open_loop);
+  EXPECT_EQ(result.client.held_back, 0);
+  EXPECT_EQ(result.client.send_late_p99, 0ms);
+  EXPECT_DOUBLE_EQ(result.client.asked, 3 / 0.037);
+  EXPECT_DOUBLE_EQ(*result.client.delivered, 3 / 0.037);
+}
+
+TEST_F(DriverTest, ARequestThatFindsNoPlaceIsLateAndItsLatencyCountsFromItsTime) {
+  load_.concurrency = 1;
+  load_.schedule = {0ms, 5ms, 10ms, 100ms};
+  transport_.answer = [](const auto&) { return Good(); };
+  const LoadResult result = Run(4);
+  EXPECT_THAT(StartedMs(), ElementsAre(0, 22, 44, 100));
+  EXPECT_THAT(ScheduledMs(result), ElementsAre(0, 5, 10, 100));
+  EXPECT_EQ(evidence::LatencyMs(result.requests[1], evidence::Metric::kTtft), 27);
+  EXPECT_EQ(evidence::LatencyMs(result.requests[2], evidence::Metric::kTtft), 44);
+  EXPECT_EQ(result.client.held_back, 2);
+  EXPECT_EQ(result.client.send_late_p99, 17ms);  // 34 ms is the one outlier
+}
+
+// A server that answers nothing for a second: a client that waited for it would
+// hide what everybody who came meanwhile had to wait.
+TEST_F(DriverTest, AFrozenServerShowsInEveryLatencyOfAnOpenLoop) {
+  load_.concurrency = 1000;
+  load_.schedule.emplace();
+  for (int i = 0; i < 200; ++i) load_.schedule->push_back(i * 10ms);
+  transport_.answer = [&](const FakeTransport::Started& started) {
+    const auto at = started.at - start_;
+    const auto thaws = at >= 500ms && at < 1500ms ? 1500ms - at : 0ms;
+    Script script;
+    script.Head(thaws + 9ms).Body(thaws + 10ms, kText).Body(thaws + 20ms, kLastText + kUsage);
+    return script.Body(thaws + 21ms, kDone).End(thaws + 22ms);
+  };
+  const LoadResult result = Run(200);
+  ASSERT_EQ(result.requests.size(), 200u);
+  for (int i = 0; i < 200; ++i) {
+    const double stall = i >= 50 && i < 150 ? 1500 - 10 * i : 0;
+    EXPECT_EQ(
+        evidence::LatencyMs(result.requests[static_cast<std::size_t>(i)], evidence::Metric::kTtft),
+        10 + stall);
+  }
+  EXPECT_EQ(result.client.held_back, 0);
+}
+
+TEST_F(DriverTest, TheDurationEndsTheSendingAndNotWhatIsInFlight) {
+  load_.concurrency = 5;
+  load_.duration = 50ms;
+  load_.schedule = {0ms, 20ms, 49ms, 50ms, 51ms};
+  transport_.answer = [](const auto&) { return Good(); };
+  LoadResult result = Run(5);
+  EXPECT_THAT(Kinds(result), ElementsAre("accepted", "accepted", "accepted"));
+  EXPECT_EQ(result.duration, 71ms);
+  EXPECT_EQ(result.stopped, StopReason::kNone);
+
+  load_.concurrency = 1;
+  load_.schedule.reset();
+  transport_.started.clear();
+  start_ = clock_.now();
+  result = Run(5);
+  EXPECT_THAT(StartedMs(), ElementsAre(0, 22, 44));
+  EXPECT_EQ(result.duration, 66ms);
+}
+
+TEST_F(DriverTest, TheSlotsOfAClosedLoopComeInOverTheRamp) {
+  load_.concurrency = 4;
+  load_.ramp = 40ms;
+  transport_.answer = [](const auto&) { return Good(100ms); };
+  const LoadResult result = Run(6);
+  EXPECT_THAT(StartedMs(), ElementsAre(0, 10, 20, 30, 100, 110));
+  EXPECT_THAT(ScheduledMs(result), ElementsAre(0, 10, 20, 30, 100, 110));
+}
+
+TEST_F(DriverTest, TheGuardStopsAnOpenLoop) {
+  load_.concurrency = 5;
+  load_.consecutive_failures = 2;
+  load_.schedule = {0ms, 10ms, 20ms, 30ms};
+  transport_.answer = [](const auto&) { return Refused(1ms); };
+  const LoadResult result = Run(4);
+  EXPECT_EQ(result.requests.size(), 2u);
+  EXPECT_EQ(result.stopped, StopReason::kGuard);
+}
+
+TEST_F(DriverTest, AStopEndsTheWaitForTheNextArrival) {
+  load_.concurrency = 5;
+  load_.schedule = {0ms, 3600s};
+  transport_.answer = [](const auto&) { return Good(); };
+  const LoadResult result = Run(2, [&] {
+    return since_start() < 200ms ? StopSignal{} : StopSignal{StopReason::kInterrupted, "signal 2"};
+  });
+  EXPECT_EQ(result.requests.size(), 1u);
+  EXPECT_LE(since_start(), 300ms);
+}
+
+TEST_F(DriverTest, AnAskedConcurrencyThatWasHeldIsDelivered) {
+  load_.concurrency = 3;
+  for (int i = 0; i < 12; ++i) transport_.scripts.push_back(Good((22 + i % 5) * 1ms));
+  const LoadResult result = Run(12);
+  EXPECT_FALSE(result.client.open_loop);
+  EXPECT_EQ(result.client.asked, 3);
+  EXPECT_DOUBLE_EQ(result.client.delivered.value_or(0), 3);
+}
+
+TEST_F(DriverTest, WhereAllAreSentAtOnceNothingIsSaidOfTheConcurrency) {
+  load_.concurrency = 3;
+  transport_.scripts = {Good(), Good(), Good()};
+  EXPECT_EQ(Run(3).client.delivered, std::nullopt);
+}
+
+TEST_F(DriverTest, CountsReadsThatFoundSeveralTextsTooLate) {
+  Script script;
+  script.Head(1ms)
+      .Body(10ms, kText, 5ms)          // late, but one text
+      .Body(20ms, kText + kText, 1ms)  // two in one piece, in time
+      .Body(30ms, kText + kText, 2ms)  // too late to tell them apart
+      .Body(40ms, kText, 2ms)
+      .Body(40ms, kText, 2ms)  // two pieces of the same read
+      .Body(40ms, kText, 2ms)
+      .Body(50ms, ": ping\n\n", 9ms)                // no text
+      .Body(60ms, kLastText + kUsage + kDone, 9ms)  // one text
+      .End(61ms);
+  transport_.scripts = {script};
+  const LoadResult result = Run(1);
+  EXPECT_EQ(result.client.reads, 5);
+  EXPECT_EQ(result.client.inexact_reads, 2);
+  EXPECT_EQ(result.client.unstamped_reads, 0);
+}
+
+TEST_F(DriverTest, WithoutAStampSeveralTextsInOneReadAreInexact) {
+  transport_.stamped = false;
+  Script script;
+  script.Head(1ms).Body(10ms, kText + kLastText + kUsage + kDone).End(11ms);
+  transport_.scripts = {script};
+  EXPECT_EQ(Run(1).client.inexact_reads, 1);
+}
+
+TEST_F(DriverTest, TimesAreTheArrivalsAndTheLagIsKept) {
+  Script script;
+  script.Head(9ms).Body(13ms, kText, 3ms).Body(20ms, kLastText + kUsage, 1ms).Body(21ms, kDone);
+  transport_.scripts = {script.End(22ms)};
+  const LoadResult result = Run(1);
+  EXPECT_EQ(result.requests[0].times.first_text, 10ms);
+  EXPECT_EQ(result.requests[0].times.last_token, 19ms);
+  EXPECT_EQ(result.client.lag_p99, 1ms);  // 3 ms is the one outlier
+}
+
+TEST_F(DriverTest, ReadsWithoutAStampAreCounted) {
+  transport_.stamped = false;
+  transport_.scripts = {Good()};
+  const LoadResult result = Run(1);
+  EXPECT_EQ(result.client.reads, 2);
+  EXPECT_EQ(result.client.unstamped_reads, 2);
+  EXPECT_EQ(result.client.lag_p99, 0ms);
+}
+
+// The stall limit is about silence: a client that was held up itself finds the
+// bytes waiting, and that they came long ago does not make the server silent.
+TEST_F(DriverTest, ALateReadIsNoStall) {
+  load_.stall_limit = 300ms;
+  Script script;
+  script.Head(10ms).Body(290ms, kText, 270ms).Body(500ms, kLastText + kUsage + kDone).End(501ms);
+  transport_.scripts = {script};
+  EXPECT_THAT(Kinds(Run(1)), ElementsAre("accepted"));
+}
+
+TEST_F(DriverTest, ASecretThatAServerEchoesIsNotKept) {
+  load_.redact = "s3cret";
+  transport_.scripts = {
+      Script().Head(1ms, 401, "text/plain").Body(2ms, "bad token s3cret!").End(3ms)};
+  const LoadResult result = Run(1);
+  EXPECT_EQ(result.streams[0].bytes, "bad token ******!");
+  EXPECT_EQ(result.requests[0].failure->detail, "HTTP 401: bad token ******!");
+}
+
+TEST_F(DriverTest, ATransportThatFailsIsAnErrorAndLeavesNothingInFlight) {
   transport_.scripts = {Good(), Good()};
   transport_.poll_error = "epoll: no";
   const auto requests = Requests(2);
-  const auto result = RunClosedLoop(transport_, clock_, load_, requests, {});
+  const auto result = RunLoad(transport_, clock_, load_, requests, {});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "epoll: no");
   EXPECT_EQ(transport_.in_flight(), 0);

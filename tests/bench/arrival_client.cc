@@ -1,0 +1,236 @@
+// Reads many streams of event_source and says what that cost and how far off its
+// stamps are, as one line of JSON.
+//
+// arrival_client ours|sink PORT STREAMS
+// `ours` is the transport and the response reader of this project on as many
+// threads as it would use; `sink` takes the bytes with recv and throws them away.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "framework/load/curl_transport.h"
+#include "framework/load/prime.h"
+#include "framework/load/response_reader.h"
+#include "framework/load/shards.h"
+
+namespace upgrade_gate::bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Result {
+  std::int64_t events = 0;
+  std::int64_t failed = 0;
+  std::vector<std::int64_t> kernel_error_ns, user_error_ns;
+};
+
+std::int64_t CpuNs() {
+  rusage use{};
+  getrusage(RUSAGE_SELF, &use);
+  const auto ns = [](const timeval& t) {
+    return (static_cast<std::int64_t>(t.tv_sec) * 1'000'000 + t.tv_usec) * 1000;
+  };
+  return ns(use.ru_utime) + ns(use.ru_stime);
+}
+
+std::int64_t ResidentBytes() {
+  long pages = 0;
+  if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%*d %ld", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+// Calls `with` for the moment of writing that each text says.
+template <typename With>
+void EachWritten(std::string_view bytes, With with) {
+  constexpr std::string_view kText = "\"text\":\"";
+  for (std::size_t at = bytes.find(kText); at != bytes.npos; at = bytes.find(kText, at + 1)) {
+    std::int64_t written = 0;
+    const char* const digits = bytes.data() + at + kText.size();
+    const auto end = std::from_chars(digits, bytes.data() + bytes.size(), written);
+    if (end.ptr != digits) with(written);
+  }
+}
+
+class Stream final : public load::TransferSink {
+ public:
+  explicit Stream(Result& result) : result_(result) {}
+  void OnHead(load::TransferId, const load::ResponseHead& head, base::Instant) override {
+    reader_.OnHeaders(head.status, head.content_type, head.retry_after);
+  }
+  void OnBody(load::TransferId, std::string_view bytes, const load::Arrival& arrival) override {
+    reader_.OnBody(bytes, arrival.at);
+    EachWritten(bytes, [&](std::int64_t written) {
+      ++result_.events;
+      result_.kernel_error_ns.push_back(arrival.at.time_since_epoch().count() - written);
+      result_.user_error_ns.push_back(arrival.read.time_since_epoch().count() - written);
+    });
+  }
+  void OnEnd(load::TransferId, const load::TransferEnd& end, base::Instant at) override {
+    reader_.OnEnd(load::EndKind::kComplete, end.detail, at);
+    const bool whole = end.kind == load::TransferEnd::Kind::kComplete && reader_.done_seen();
+    result_.failed += whole ? 0 : 1;
+    ended = true;
+  }
+  bool ended = false;
+
+ private:
+  Result& result_;
+  load::ResponseReader reader_;
+};
+
+void RunOurs(const std::string& url, int streams, Result& result, std::int64_t& memory) {
+  base::SystemClock clock;
+  const std::size_t shards = load::ShardsFor(streams);
+  std::vector<std::unique_ptr<load::Transport>> transports;
+  std::vector<load::Transport*> pointers;
+  for (std::size_t i = 0; i < shards; ++i) {
+    load::CurlOptions options;
+    options.max_connections = load::kStreamsAShard;
+    transports.push_back(std::move(*load::MakeCurlTransport(clock, options)));
+    pointers.push_back(transports.back().get());
+  }
+  const std::int64_t before = ResidentBytes();
+  if (!load::PrimeConnections(pointers, clock, url, streams)) std::exit(1);
+  std::vector<Result> results(shards);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < shards; ++i) {
+      threads.emplace_back([&, i] {
+        load::HttpRequest request;
+        request.url = url + "/v1/completions";
+        request.body = "{}";
+        std::deque<Stream> sinks;
+        const int share = load::ShareOf(streams, i, shards);
+        for (int k = 0; k < share; ++k) {
+          if (!transports[i]->Start(request, sinks.emplace_back(results[i]))) std::exit(1);
+        }
+        const auto running = [](const Stream& s) { return !s.ended; };
+        const base::Instant most = clock.now() + 120s;
+        while (clock.now() < most && std::any_of(sinks.begin(), sinks.end(), running)) {
+          const base::Instant turn = clock.now() + 50ms;
+          while (clock.now() < turn) {
+            if (!transports[i]->Poll(turn)) std::exit(1);
+          }
+        }
+        results[i].failed += std::count_if(sinks.begin(), sinks.end(), running);
+      });
+    }
+    // In the middle, when all streams are open.
+    clock.SleepUntil(clock.now() + 2s);
+    malloc_trim(0);
+    memory = (ResidentBytes() - before) / streams;
+  }
+  for (const Result& part : results) {
+    result.events += part.events;
+    result.failed += part.failed;
+    result.kernel_error_ns.insert(result.kernel_error_ns.end(), part.kernel_error_ns.begin(),
+                                  part.kernel_error_ns.end());
+    result.user_error_ns.insert(result.user_error_ns.end(), part.user_error_ns.begin(),
+                                part.user_error_ns.end());
+  }
+}
+
+void RunSink(int port, int streams, Result& result) {
+  const int epoll = epoll_create1(0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < streams; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) std::exit(1);
+    constexpr std::string_view kRequest =
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
+    if (send(fd, kRequest.data(), kRequest.size(), MSG_NOSIGNAL) < 0) std::exit(1);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+  }
+  std::array<epoll_event, 256> events;
+  std::array<char, 16384> buffer;
+  for (int open = streams; open > 0;) {
+    const int count = epoll_wait(epoll, events.data(), events.size(), -1);
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[static_cast<std::size_t>(i)].data.fd;
+      const ssize_t got = recv(fd, buffer.data(), buffer.size(), 0);
+      const std::string_view bytes(buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+      for (std::size_t at = bytes.find("\n\n"); at != bytes.npos; at = bytes.find("\n\n", at + 2)) {
+        ++result.events;
+      }
+      if (got > 0 && !bytes.ends_with("0\r\n\r\n")) continue;
+      result.events -= 2;  // the last two events are not timed
+      close(fd);
+      --open;
+    }
+  }
+}
+
+std::string Quantile(std::vector<std::int64_t>& values, double q) {
+  if (values.empty()) return "null";
+  const auto at =
+      values.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), at, values.end());
+  return fmt::format("{:.1f}", static_cast<double>(*at) / 1000);
+}
+
+int Main(int argc, char** argv) {
+  if (argc != 4) {
+    fmt::print(stderr, "usage: arrival_client ours|sink PORT STREAMS\n");
+    return 2;
+  }
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  const std::string_view kind = argv[1];
+  const int streams = std::atoi(argv[3]);
+  Result result;
+  std::int64_t memory = 0;
+  const std::int64_t cpu = CpuNs();
+  const auto start = std::chrono::steady_clock::now();
+  if (kind == "ours") {
+    RunOurs(fmt::format("http://127.0.0.1:{}", argv[2]), streams, result, memory);
+  } else {
+    RunSink(std::atoi(argv[2]), streams, result);
+  }
+  const std::int64_t used = CpuNs() - cpu;
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  const auto events = static_cast<double>(std::max<std::int64_t>(result.events, 1));
+  fmt::print(
+      "{{\"client\":\"{}\",\"streams\":{},\"events\":{},\"failed\":{},\"cpu_us_per_event\":{:.2f},"
+      "\"events_per_cpu_s\":{:.0f},\"cpu_share\":{:.2f},\"kernel_error_us\":{{\"p50\":{},\"p99\":{}"
+      "}},\"user_error_us\":{{\"p50\":{},\"p99\":{}}},\"resident_bytes_per_stream\":{}}}\n",
+      kind, streams, result.events, result.failed, static_cast<double>(used) / 1000 / events,
+      events / (static_cast<double>(used) / 1e9), static_cast<double>(used) / 1e9 / wall.count(),
+      Quantile(result.kernel_error_ns, 0.5), Quantile(result.kernel_error_ns, 0.99),
+      Quantile(result.user_error_ns, 0.5), Quantile(result.user_error_ns, 0.99), memory);
+  return result.failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace upgrade_gate::bench
+
+int main(int argc, char** argv) {
+  return upgrade_gate::bench::Main(argc, argv);
+}
