@@ -9,7 +9,8 @@
 namespace upgrade_gate::evidence {
 namespace {
 
-constexpr double kMostInexact = 0.01;          // of the reads
+constexpr double kMostInexact = 0.01;          // of the reads …
+constexpr std::int64_t kFewInexact = 10;       // … but a few say nothing of a short round
 constexpr double kLateOfTtft = 0.01;           // of the median TTFT …
 constexpr std::chrono::milliseconds kLate{1};  // … but never less
 constexpr double kLeastDelivered = 0.95;       // of the asked concurrency or rate
@@ -40,7 +41,8 @@ std::string_view Name(ClientFault fault) {
 std::vector<ClientFinding> FindClientFaults(const ClientHealth& health,
                                             std::optional<double> ttft_ms) {
   std::vector<ClientFinding> faults;
-  if (const double share = Share(health.inexact_reads, health.reads); share > kMostInexact) {
+  const double share = Share(health.inexact_reads, health.reads);
+  if (share > kMostInexact && health.inexact_reads > kFewInexact) {
     faults.push_back(
         {ClientFault::kClientBound,
          fmt::format("{:.1f} % of {} reads were so late that several texts have one stamp, "

@@ -143,9 +143,7 @@ Json ToJson(const Workload& workload) {
   for (const Case& c : workload.cases) {
     Json out = {{"name", c.name},
                 {"input_tokens", c.input_tokens},
-                {"output_tokens", c.output_tokens},
-                {"requests", c.requests},
-                {"shape", c.shape}};
+                {"output_tokens", c.output_tokens}};
     if (c.open) {
       out["rate_per_s"] = c.open->rate.value;
       out["arrivals"] = Name(c.open->arrivals);
@@ -155,6 +153,8 @@ Json ToJson(const Workload& workload) {
     } else {
       out["concurrency"] = c.concurrency;
     }
+    out["requests"] = c.requests;
+    out["shape"] = c.shape;
     WriteRequestKeys(out, c, workload);
     json["cases"].push_back(std::move(out));
   }

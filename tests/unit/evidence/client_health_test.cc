@@ -54,6 +54,15 @@ TEST(ClientHealthTest, OneInAHundredInexactReadsIsAllowed) {
           "more than 1 %: give the client a core of its own"));
 }
 
+TEST(ClientHealthTest, AFewInexactReadsSayNothingOfAShortRound) {
+  ClientHealth health = Good();
+  health.reads = 90;
+  health.inexact_reads = 10;
+  EXPECT_THAT(FaultsOf(health), IsEmpty());
+  health.inexact_reads = 11;
+  EXPECT_EQ(FaultsOf(health).size(), 1U);
+}
+
 TEST(ClientHealthTest, AnOpenLoopMayBeLateByAMillisecondOrAHundredthOfTheTtft) {
   ClientHealth health = GoodOpen();
   health.send_late_p99 = 1ms;

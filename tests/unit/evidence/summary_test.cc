@@ -45,7 +45,7 @@ TEST(LatencyTest, CountsFromTheScheduleAndNotFromTheSending) {
   request.times.closed = Ms(900);
   EXPECT_EQ(LatencyMs(request, Metric::kTtft), 100.0);
   EXPECT_EQ(LatencyMs(request, Metric::kE2e), 200.0);
-  EXPECT_EQ(LatencyMs(request, Metric::kTpot), 25.0);  // 100 ms over 4 gaps
+  EXPECT_EQ(LatencyMs(request, Metric::kTpot), 30.0);  // 120 ms over 4 gaps, from the reasoning
 }
 
 TEST(LatencyTest, ReasoningAloneHasNoTimeToText) {
