@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/json.h"
-#include "framework/base/text.h"
+#include "framework/capture/case_prompts.h"
 #include "framework/evidence/store.h"
 #include "framework/load/driver.h"
 #include "framework/load/prime.h"
 #include "framework/load/schedule.h"
 #include "framework/load/shards.h"
 #include "framework/probes/readiness.h"
+#include "framework/probes/server_tokenizer.h"
 
 namespace upgrade_gate::capture {
 namespace {
@@ -25,35 +25,18 @@ using evidence::Phase;
 using evidence::RoundRecord;
 using evidence::StopReason;
 
-std::vector<load::PreparedRequest> Prepare(const BootRequest& request, const plan::Case& of,
-                                           Phase phase, int round, int count) {
-  const plan::ResolvedPlan& plan = request.plan.plan;
+base::Result<std::vector<load::PreparedRequest>> Prepare(const plan::ResolvedPlan& plan,
+                                                         const plan::Case& of,
+                                                         const CasePrompts& prompts, Phase phase,
+                                                         int round, int count) {
+  const load::RequestSettings settings = load::SettingsOf(plan, of);
+  UG_ASSIGN(const auto made, prompts.Of(phase, round, count));
   std::vector<load::PreparedRequest> prepared;
-  prepared.reserve(static_cast<std::size_t>(count));
-  for (const load::TokenIds& prompt :
-       request.environment.prompts(plan.workload.prompts, of, phase, round, count)) {
-    prepared.push_back(load::PrepareCompletion(plan.model.served_name, plan.workload.sampling,
-                                               prompt, of.output_tokens));
+  prepared.reserve(made.size());
+  for (const load::Prompt& prompt : made) {
+    UG_ASSIGN(prepared.emplace_back(), load::PrepareRequest(settings, prompt));
   }
   return prepared;
-}
-
-// The prompts of a case are the same in every boot: written once, for replays.
-base::Status WritePromptsOf(const BootRequest& request, const plan::Case& of, int rounds) {
-  const plan::ResolvedPlan& plan = request.plan.plan;
-  std::string lines;
-  for (int round = 1; round <= rounds; ++round) {
-    base::Json requests = base::Json::array();
-    for (const load::TokenIds& prompt : request.environment.prompts(
-             plan.workload.prompts, of, Phase::kFormal, round, of.requests)) {
-      requests.push_back(
-          {{"prompt_sha256", load::PromptFingerprint(prompt)}, {"token_ids", prompt}});
-    }
-    const base::Json line = {
-        {"schema", evidence::kSchema}, {"round", round}, {"requests", requests}};
-    lines += base::WriteJsonLine(line) + "\n";
-  }
-  return evidence::WritePrompts(request.layout, of.name, lines);
 }
 
 // One a thread, for as much as the plan's largest case has in flight.
@@ -84,18 +67,25 @@ class Session {
   base::Result<bool> MeasureCase(const plan::Case& of) {
     const plan::Workload& workload = request_.plan.plan.workload;
     const int rounds = request_.step.step->rounds;
-    UG_TRY(WritePromptsOf(request_, of, rounds));
+    const plan::ResolvedPlan& plan = request_.plan.plan;
+    probes::ServerTokenizer tokenizer(*transports_.front(), request_.environment.clock,
+                                      server_.url(), plan.model.served_name,
+                                      request_.environment.interrupted);
+    UG_ASSIGN(
+        const CasePrompts prompts,
+        CasePrompts::Open(plan, request_.layout, request_.environment.prompts, of, tokenizer));
 
     std::vector<evidence::RequestRecord> warmup;
     std::vector<evidence::RawStream> warmup_streams;
     if (const int count = request_.plan.plan.warmup_requests(of); count > 0) {
       load::Load loop = LoopOf(of);
       loop.concurrency = std::min(loop.concurrency, count);
+      UG_ASSIGN(const auto requests, Prepare(plan, of, prompts, Phase::kWarmup, 1, count));
       UG_ASSIGN(load::LoadResult result,
                 load::RunLoad(TransportsFor(loop.concurrency), request_.environment.clock, loop,
-                              Prepare(request_, of, Phase::kWarmup, 1, count), StopCheckFor()));
+                              requests, StopCheckFor()));
       warmup = std::move(result.requests);
-      warmup_streams = std::move(result.failed_streams);
+      warmup_streams = std::move(result.streams);
       for (evidence::RawStream& stream : warmup_streams) stream.phase = Phase::kWarmup;
       UG_ASSIGN(const bool goes_on, GoesOn(result, of.name, 0));
       if (!goes_on) return false;
@@ -117,7 +107,8 @@ class Session {
       }
       loop.consecutive_failures = workload.guard.consecutive_failures;
       loop.failures_in_a_row = failures_in_a_row;
-      const auto requests = Prepare(request_, of, Phase::kFormal, number, of.requests);
+      UG_ASSIGN(const auto requests,
+                Prepare(plan, of, prompts, Phase::kFormal, number, of.requests));
       const std::string started_at = base::FormatUtc(request_.environment.clock.wall());
       int checks = 0;
       const load::StopCheck check = StopCheckFor();
@@ -143,7 +134,7 @@ class Session {
       round.stopped = result.stopped;
       round.stop_detail = result.stop_detail;
       round.requests = std::move(result.requests);
-      std::vector<evidence::RawStream> streams = std::move(result.failed_streams);
+      std::vector<evidence::RawStream> streams = std::move(result.streams);
       if (number == 1) {
         round.warmup = std::move(warmup);
         std::move(warmup_streams.begin(), warmup_streams.end(), std::back_inserter(streams));
@@ -165,10 +156,12 @@ class Session {
   load::Load LoopOf(const plan::Case& of) const {
     const plan::Workload& workload = request_.plan.plan.workload;
     load::Load loop;
-    loop.url = server_.url() + "/v1/completions";
+    loop.url = server_.url() + std::string(load::PathOf(of.api));
     loop.concurrency = of.most_in_flight();
     loop.request_timeout = workload.request_timeout;
     loop.stall_limit = workload.stall_limit;
+    loop.keep_streams = workload.keep_streams;
+    loop.spool_folder = request_.layout.run();
     return loop;
   }
 
@@ -276,6 +269,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   if (request.step.resumes > 0) boot.resumes = request.step.resumes;
   boot.host = environment.client.host;
   boot.client_sha256 = environment.client.sha256;
+  boot.gpus = environment.gpus;
   boot.started_at = base::FormatUtc(environment.clock.wall());
   boot.pins = request.pins;
   boot.identity = IdentityOf(request.pins);
@@ -296,6 +290,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   spec.plan_directory = request.plan.directory;
   spec.run_id = environment.run_id;
   spec.boot = boot.number;
+  spec.gpus = boot.gpus;
   UG_ASSIGN(const auto server, environment.launcher.Start(spec));
   boot.argv = server->argv();
   UG_TRY(evidence::WriteBoot(request.layout, boot));
@@ -306,6 +301,8 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   readiness.served_name = plan.model.served_name;
   readiness.sampling = plan.workload.sampling;
   readiness.prompts = plan.workload.prompts;
+  readiness.api = plan.workload.api;
+  readiness.acceptance = plan.workload.acceptance;
   readiness.timeout = plan.server.ready_timeout;
   auto ready = probes::WaitUntilReady(*transports.front(), environment.clock, *server, readiness,
                                       environment.say, environment.interrupted);

@@ -13,6 +13,7 @@
 #include "framework/capture/progress.h"
 #include "framework/capture/run_state.h"
 #include "framework/evidence/store.h"
+#include "framework/server/gpu_allocation.h"
 
 namespace upgrade_gate::capture {
 namespace {
@@ -160,9 +161,33 @@ base::Result<CaptureResult> SealRun(const plan::LoadedPlan& plan, const Layout& 
                        record.incidents};
 }
 
+// What it says while it waits is the status's detail too.
+base::Result<HostLock> WaitForHost(const Layout& layout, const Environment& environment,
+                                   Status& status) {
+  const std::function<void(const std::string&)> say = [&](const std::string& line) {
+    environment.say(line);
+    status.state = "waiting";
+    status.detail = line;
+    status.updated_at = base::FormatUtc(environment.clock.wall());
+    if (const auto written = WriteStatus(layout, status); !written) {
+      environment.say(written.error().message);
+    }
+  };
+  return HostLock::Acquire(environment.host_lock, layout.run(),
+                           {environment.clock, environment.interrupted, say});
+}
+
 base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& layout,
                                     const Environment& environment, CaptureRecord& record,
                                     Status& status) {
+  UG_ASSIGN(const HostLock host_lock, WaitForHost(layout, environment, status));
+  status.state = "booting";
+  status.detail.clear();
+  UG_TRY(WriteStatus(layout, status));
+  UG_TRY(CheckDisk(plan.plan, layout));
+  UG_TRY(WritePlanFiles(plan, layout));
+  UG_TRY(evidence::WriteCapture(layout, record));
+
   UG_ASSIGN(const auto steps, PrepareSteps(plan.plan, layout));
   UG_ASSIGN(const auto pins, CheckAllPins(plan, steps, environment));
   UG_ASSIGN(const auto earlier_boots, evidence::ReadBoots(layout));
@@ -215,6 +240,9 @@ base::Sha256Hex EvidenceKey(const base::Sha256Hex& workload, const base::Sha256H
 
 base::Result<CaptureResult> Capture(const plan::LoadedPlan& plan, const Layout& layout,
                                     const Environment& environment) {
+  if (auto checked = server::CheckAllocation(plan.plan, environment.gpus); !checked) {
+    return tl::unexpected(base::At(plan.file, std::move(checked).error()));
+  }
   UG_TRY(base::CreateDirectories(layout.run()));
   UG_ASSIGN(const base::FileLock lock, base::FileLock::Acquire(layout.lock()));
 
@@ -244,10 +272,6 @@ base::Result<CaptureResult> Capture(const plan::LoadedPlan& plan, const Layout& 
     record.started_at = earlier.started_at;
     environment.say("unfinished evidence of this plan is there: resuming");
   }
-  UG_TRY(CheckDisk(plan.plan, layout));
-  UG_TRY(WritePlanFiles(plan, layout));
-  UG_TRY(evidence::WriteCapture(layout, record));
-
   Status status;
   status.state = "booting";
   status.plan = plan.plan.name;

@@ -12,9 +12,11 @@
 
 #include "framework/base/clock.h"
 #include "framework/base/result.h"
+#include "framework/capture/host_lock.h"
 #include "framework/evidence/layout.h"
 #include "framework/evidence/records.h"
 #include "framework/load/completion_request.h"
+#include "framework/load/tokenizer.h"
 #include "framework/load/transport.h"
 #include "framework/plan/plan_file.h"
 #include "framework/server/launcher.h"
@@ -28,8 +30,9 @@ struct Client {
   std::string host;
 };
 
-using PromptSource = std::function<std::vector<load::TokenIds>(
-    const plan::Prompts&, const plan::Case&, evidence::Phase, int round, int count)>;
+// `count` prompts of a case's phase and round; the tokenizer is the server's.
+using PromptSource = std::function<base::Result<std::vector<load::Prompt>>(
+    const plan::Case&, evidence::Phase, int round, int count, load::Tokenizer&)>;
 // One for each boot and thread, for at most that many connections.
 using TransportFactory =
     std::function<base::Result<std::unique_ptr<load::Transport>>(int max_connections)>;
@@ -43,7 +46,9 @@ struct Environment {
   TransportFactory make_transport;
   PromptSource prompts;
   Client client;
+  std::vector<std::string> gpus;                // allocated to this capture; empty: no allocation
   std::string run_id;                           // the same that the watchdog knows
+  HostLockOptions host_lock;                    // held while servers may run
   std::function<bool()> interrupted;            // asked often; true ends the capture cleanly
   std::function<void(const std::string&)> say;  // one progress line, for people
   std::function<void(Moment)> at = [](Moment) {};

@@ -11,7 +11,8 @@
 namespace upgrade_gate::capture {
 
 struct Status {
-  std::string state;  // "booting", "measuring", "sealed", "incomplete", "interrupted", "failed"
+  // "waiting", "booting", "measuring", "sealed", "incomplete", "interrupted", "failed"
+  std::string state;
   std::string plan;
   std::string detail;  // the last thing said, or why it failed
   int boot = 0;        // 0: none yet
@@ -27,7 +28,7 @@ struct Status {
   std::optional<double> seconds_left;  // from the rounds done so far in this call
   int pid = 0;
 
-  bool running() const { return state == "booting" || state == "measuring"; }
+  bool running() const { return state == "waiting" || state == "booting" || state == "measuring"; }
 };
 
 base::Status WriteStatus(const evidence::Layout& layout, const Status& status);

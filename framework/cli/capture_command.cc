@@ -4,10 +4,12 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "fixtures/process/process_launcher.h"
-#include "fixtures/prompts/synthetic_tokens.h"
+#include "fixtures/prompts/prompt_source.h"
 #include "framework/base/clock.h"
 #include "framework/base/digest.h"
 #include "framework/base/file.h"
@@ -15,6 +17,7 @@
 #include "framework/cli/commands.h"
 #include "framework/cli/failing_report.h"
 #include "framework/load/curl_transport.h"
+#include "framework/server/gpu_allocation.h"
 #include "framework/server/watchdog.h"
 
 namespace upgrade_gate::cli {
@@ -77,6 +80,19 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   // Stands there until a better one replaces it.
   UG_TRY(fail_report(base::ErrorKind::kInfrastructure,
                      "the capture has started and has not finished"));
+  const auto host_lock = capture::HostLockFile(std::getenv(capture::kHostLockVariable));
+  if (!host_lock) {
+    UG_TRY(fail_report(host_lock.error().kind, host_lock.error().message));
+    return tl::unexpected(host_lock.error());
+  }
+  const auto gpus = server::AllocatedGpus([](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (!gpus) {
+    UG_TRY(fail_report(gpus.error().kind, gpus.error().message));
+    return tl::unexpected(gpus.error());
+  }
   CatchSignals();
 
   // A plain name of at most 64 bytes: it marks processes and stands in an argv.
@@ -88,6 +104,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   UG_ASSIGN(server::Watchdog watchdog, server::Watchdog::Start(self, run_id));
   const auto launcher = process::MakeProcessLauncher(clock, watchdog);
 
+  prompts::PromptSource source(plan.plan, plan.directory);
   const capture::Environment environment{
       .clock = clock,
       .launcher = *launcher,
@@ -97,9 +114,15 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
             curl.max_connections = max_connections;
             return load::MakeCurlTransport(clock, curl);
           },
-      .prompts = prompts::SyntheticTokens,
+      .prompts =
+          [&source](const plan::Case& of, evidence::Phase phase, int round, int count,
+                    load::Tokenizer& tokenizer) {
+            return source.Make(of, phase, round, count, tokenizer);
+          },
       .client = client,
+      .gpus = *gpus,
       .run_id = run_id,
+      .host_lock = {*host_lock, options.host_lock},
       .interrupted = [] { return g_interrupted.load(); },
       .say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); },
       .at = at,

@@ -18,6 +18,8 @@ constexpr const char* kFooter =
     "13 infrastructure, 14 evidence broken or tampered with, 15 nothing ran.";
 
 const std::map<std::string, Format> kFormats{{"text", Format::kText}, {"json", Format::kJson}};
+const std::map<std::string, capture::WhenHeld> kWhenHeld{{"wait", capture::WhenHeld::kWait},
+                                                         {"fail", capture::WhenHeld::kFail}};
 const std::map<std::string, Attachments> kAttachments{{"none", Attachments::kNone},
                                                       {"absolute", Attachments::kAbsolute},
                                                       {"relative", Attachments::kRelative}};
@@ -53,6 +55,10 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
                           [&] { return RunCapture(capture_options, at); });
   capture->add_option("PLAN", capture_options.plan, "The plan file")->required();
   capture->add_option("--run", capture_options.run, "The run's folder")->required();
+  capture
+      ->add_option("--host-lock", capture_options.host_lock,
+                   "While another capture measures on this machine: wait (default) or fail")
+      ->transform(CLI::CheckedTransformer(kWhenHeld));
 
   StatusOptions status_options;
   CLI::App* status =

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "framework/base/exit_code.h"
+#include "framework/capture/host_lock.h"
 #include "framework/cli/cli.h"
 
 namespace upgrade_gate::cli {
@@ -21,6 +22,7 @@ base::Result<base::ExitCode> ShowPlan(const PlanOptions& options);
 struct CaptureOptions {
   std::filesystem::path plan;
   std::filesystem::path run;
+  capture::WhenHeld host_lock = capture::WhenHeld::kWait;
 };
 base::Result<base::ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at);
 

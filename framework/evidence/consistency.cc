@@ -63,11 +63,18 @@ base::Status CheckRequest(const RequestRecord& request) {
   const RequestTimes& times = request.times;
   if (request.http_status != 200) return wrong("accepted without HTTP status 200");
   if (!request.usage) return wrong("accepted without usage");
-  if (request.text_bytes < 1) return wrong("accepted without text");
-  if (!times.scheduled || !times.first_text || !times.last_token) {
-    return wrong("accepted without the times of its schedule, first and last text");
+  if (!times.scheduled) return wrong("accepted without the time of its schedule");
+  if (request.streamed && !times.done) {
+    return wrong("accepted without the time of the stream's terminator");
   }
-  if (!times.done) return wrong("accepted without the time of the stream's terminator");
+  const bool text = request.text_bytes > 0;
+  const bool output = text || request.reasoning_bytes > 0 || request.tool_calls > 0;
+  if (!output && !request.empty_allowed) return wrong("accepted without text or other output");
+  if (times.last_token.has_value() != output ||
+      times.first_token.has_value() != (output && request.streamed) ||
+      times.first_text.has_value() != (text && request.streamed)) {
+    return wrong("accepted, but the times of its first and last output are not those of what came");
+  }
   return CheckTimes(times);
 }
 
@@ -90,7 +97,8 @@ base::Status CheckDuration(const RoundRecord& round) {
   for (const RequestRecord& request : round.requests) {
     if (!request.accepted()) continue;
     first = std::min(first.value_or(*request.times.scheduled), *request.times.scheduled);
-    last = std::max(last.value_or(*request.times.last_token), *request.times.last_token);
+    const base::Nanoseconds end = request.times.last_token.value_or(*request.times.scheduled);
+    last = std::max(last.value_or(end), end);
   }
   if (!first) return {};
   if (round.duration <= base::Nanoseconds::zero() || round.duration < *last - *first) {

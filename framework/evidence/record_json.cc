@@ -45,7 +45,7 @@ Json RequestToJson(const RequestRecord& request, Phase phase) {
                {"phase", Name(phase)},
                {"body_sha256", request.body_sha256},
                {"prompt_sha256", request.prompt_sha256},
-               {"input_tokens", request.input_tokens},
+               {"input_tokens", base::OrNull(request.input_tokens)},
                {"output_tokens", request.output_tokens}};
   for (const Stamp& stamp : kStamps) json[stamp.key] = NsOrNull(request.times.*stamp.member);
   json["http_status"] = base::OrNull(request.http_status);
@@ -55,7 +55,15 @@ Json RequestToJson(const RequestRecord& request, Phase phase) {
                      {"completion_tokens", request.usage->completion_tokens}};
   }
   json["finish_reason"] = TextOrNull(Shown(request.finish_reason));
+  // Only where it says something: most requests are streams of plain text.
+  if (!request.streamed) json["streamed"] = false;
+  if (request.empty_allowed) json["empty_allowed"] = true;
   json["text_bytes"] = request.text_bytes;
+  if (request.reasoning_bytes > 0) {
+    json["reasoning"] = {{"field", Shown(request.reasoning_field)},
+                         {"bytes", request.reasoning_bytes}};
+  }
+  if (request.tool_calls > 0) json["tool_calls"] = request.tool_calls;
   json["chunks"] = request.chunks;
   json["failure"] = nullptr;
   if (request.failure) {
@@ -81,6 +89,18 @@ base::Result<StopReason> StopReasonMember(const Json& json) {
   if (const auto reason = StopReasonFrom(name)) return *reason;
   return base::EvidenceError(fmt::format("\"stopped\" is \"{}\", which is no reason to stop",
                                          base::Shorten(base::Visible(name), 80)));
+}
+
+// The one member that may be missing: without an allocation, and in evidence from
+// before there was one. Never an empty list, so that one value has one spelling.
+base::Result<std::vector<std::string>> GpusMember(const Json& json) {
+  if (!json.contains("gpus")) return std::vector<std::string>{};
+  UG_ASSIGN(auto gpus, TextList(json, "gpus"));
+  if (gpus.empty() || gpus.size() > kMaxGpus ||
+      !std::all_of(gpus.begin(), gpus.end(), base::IsPlainName)) {
+    return base::EvidenceError("\"gpus\" is not a list of GPUs");
+  }
+  return gpus;
 }
 
 base::Result<std::optional<Usage>> UsageMember(const Json& json) {
@@ -114,7 +134,10 @@ base::Result<RequestRecord> RequestFromJson(const Json& json, Phase phase) {
   UG_ASSIGN(request.index, SmallInt(json, "index", 0, kMaxRequests - 1));
   UG_ASSIGN(request.body_sha256, Digest(json, "body_sha256"));
   UG_ASSIGN(request.prompt_sha256, Digest(json, "prompt_sha256"));
-  UG_ASSIGN(request.input_tokens, IntIn(json, "input_tokens", 0, kMaxTokens));
+  UG_ASSIGN(const Json* input_tokens, base::Member(json, "input_tokens"));
+  if (!input_tokens->is_null()) {
+    UG_ASSIGN(request.input_tokens, IntIn(json, "input_tokens", 0, kMaxTokens));
+  }
   UG_ASSIGN(request.output_tokens, IntIn(json, "output_tokens", 0, kMaxTokens));
   for (const Stamp& stamp : kStamps) {
     UG_ASSIGN(request.times.*stamp.member, OptionalNs(json, stamp.key));
@@ -123,6 +146,20 @@ base::Result<RequestRecord> RequestFromJson(const Json& json, Phase phase) {
   UG_ASSIGN(request.usage, UsageMember(json));
   UG_ASSIGN(request.finish_reason, OptionalText(json, "finish_reason"));
   UG_ASSIGN(request.text_bytes, IntIn(json, "text_bytes", 0, kMaxBytes));
+  if (json.contains("streamed")) {
+    UG_ASSIGN(request.streamed, base::BoolMember(json, "streamed"));
+  }
+  if (json.contains("empty_allowed")) {
+    UG_ASSIGN(request.empty_allowed, base::BoolMember(json, "empty_allowed"));
+  }
+  if (json.contains("reasoning")) {
+    UG_ASSIGN(const Json* reasoning, base::Member(json, "reasoning"));
+    UG_ASSIGN(request.reasoning_field, base::StringMember(*reasoning, "field"));
+    UG_ASSIGN(request.reasoning_bytes, IntIn(*reasoning, "bytes", 1, kMaxBytes));
+  }
+  if (json.contains("tool_calls")) {
+    UG_ASSIGN(request.tool_calls, IntIn(json, "tool_calls", 1, kMaxBytes));
+  }
   UG_ASSIGN(request.chunks, IntIn(json, "chunks", 0, kMaxBytes));
   UG_ASSIGN(request.failure, FailureMember(json));
   UG_ASSIGN(request.notes, TextList(json, "notes"));
@@ -264,22 +301,24 @@ Json BootToJson(const BootRecord& boot) {
                     {"declared_sha256", TextOrNull(pin.declared)},
                     {"found_sha256", TextOrNull(pin.found)}});
   }
-  return {{"schema", kSchema},
-          {"number", boot.number},
-          {"step", boot.step},
-          {"arm", boot.arm},
-          {"resumes", base::OrNull(boot.resumes)},
-          {"host", TextOrNull(boot.host)},
-          {"client_sha256", TextOrNull(boot.client_sha256)},
-          {"started_at", TextOrNull(boot.started_at)},
-          {"version", TextOrNull(Shown(boot.version))},
-          {"pins", std::move(pins)},
-          {"identity_sha256", TextOrNull(boot.identity)},
-          {"argv", boot.argv},
-          {"ready_after_ns", boot.ready_after.count()},
-          {"stopped", Name(boot.stopped)},
-          {"stop_detail", Shown(boot.stop_detail)},
-          {"exit", TextOrNull(Shown(boot.exit))}};
+  Json json = {{"schema", kSchema},
+               {"number", boot.number},
+               {"step", boot.step},
+               {"arm", boot.arm},
+               {"resumes", base::OrNull(boot.resumes)},
+               {"host", TextOrNull(boot.host)},
+               {"client_sha256", TextOrNull(boot.client_sha256)},
+               {"started_at", TextOrNull(boot.started_at)},
+               {"version", TextOrNull(Shown(boot.version))},
+               {"pins", std::move(pins)},
+               {"identity_sha256", TextOrNull(boot.identity)},
+               {"argv", boot.argv},
+               {"ready_after_ns", boot.ready_after.count()},
+               {"stopped", Name(boot.stopped)},
+               {"stop_detail", Shown(boot.stop_detail)},
+               {"exit", TextOrNull(Shown(boot.exit))}};
+  if (!boot.gpus.empty()) json["gpus"] = boot.gpus;
+  return json;
 }
 
 base::Result<BootRecord> BootFromJson(const Json& json) {
@@ -291,6 +330,7 @@ base::Result<BootRecord> BootFromJson(const Json& json) {
   UG_ASSIGN(boot.resumes, OptionalInt(json, "resumes", 1, kMaxNumber));
   UG_ASSIGN(boot.host, OptionalText(json, "host"));
   UG_ASSIGN(boot.client_sha256, OptionalDigest(json, "client_sha256"));
+  UG_ASSIGN(boot.gpus, GpusMember(json));
   UG_ASSIGN(boot.started_at, OptionalUtc(json, "started_at"));
   UG_ASSIGN(boot.version, OptionalText(json, "version"));
   UG_ASSIGN(const Json* pins, Array(json, "pins"));

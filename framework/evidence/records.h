@@ -25,13 +25,14 @@ std::string_view Name(Phase phase);
 struct RequestTimes {
   // When the request should have started: for a closed loop, when its slot became free.
   std::optional<base::Nanoseconds> scheduled;
-  std::optional<base::Nanoseconds> sent;         // handed to the transport
-  std::optional<base::Nanoseconds> first_byte;   // of the response's body
-  std::optional<base::Nanoseconds> first_token;  // first nonempty token of any kind
-  std::optional<base::Nanoseconds> first_text;   // first nonempty text: the TTFT stamp
-  std::optional<base::Nanoseconds> last_token;   // last nonempty text: where E2E ends
-  std::optional<base::Nanoseconds> done;         // the stream terminator
-  std::optional<base::Nanoseconds> closed;       // the end of the response
+  std::optional<base::Nanoseconds> sent;        // handed to the transport
+  std::optional<base::Nanoseconds> first_byte;  // of the response's body
+  // First output of any kind (text, reasoning, a piece of a tool call); of a stream only.
+  std::optional<base::Nanoseconds> first_token;
+  std::optional<base::Nanoseconds> first_text;  // first nonempty text: the TTFT stamp
+  std::optional<base::Nanoseconds> last_token;  // last output of any kind: where E2E ends
+  std::optional<base::Nanoseconds> done;        // the stream terminator; of a stream only
+  std::optional<base::Nanoseconds> closed;      // the end of the response
 };
 
 struct Usage {
@@ -47,15 +48,22 @@ struct Failure {
 struct RequestRecord {
   int index = 0;  // position in the round, from 0; the same in both arms
   base::Sha256Hex body_sha256;
-  base::Sha256Hex prompt_sha256;   // what a replay holds fixed (PromptFingerprint)
-  std::int64_t input_tokens = 0;   // asked for
-  std::int64_t output_tokens = 0;  // asked for
+  base::Sha256Hex prompt_sha256;             // what a replay holds fixed (PromptFingerprint)
+  std::optional<std::int64_t> input_tokens;  // of the prompt; absent: not known to us
+  std::int64_t output_tokens = 0;            // asked for
   RequestTimes times;
   std::optional<int> http_status;
   std::optional<Usage> usage;
-  std::string finish_reason;       // empty when none came
-  std::int64_t text_bytes = 0;     // of all choices' text
-  std::int64_t chunks = 0;         // events that carried text
+  std::string finish_reason;         // empty when none came
+  bool streamed = true;              // asked for as a stream
+  std::int64_t text_bytes = 0;       // of all choices' text
+  std::int64_t reasoning_bytes = 0;  // likewise
+  // The name that the reasoning text came under: a contract with its readers, so
+  // that a change of it between arms shows. Empty: none came.
+  std::string reasoning_field;
+  std::int64_t tool_calls = 0;
+  bool empty_allowed = false;      // the case accepts an answer without any output
+  std::int64_t chunks = 0;         // events that carried output
   std::optional<Failure> failure;  // absent: accepted
   std::vector<std::string> notes;  // recorded, shown, not failing
 
@@ -116,8 +124,10 @@ struct BootRecord {
   std::optional<int> resumes;  // the interrupted boot that this one continues
   std::string host;            // identifies the machine; rounds of different hosts are never pooled
   std::string client_sha256;   // the executable that measured
-  std::string started_at;      // UTC
-  std::string version;         // what /version said; empty: unknown
+  // Indices of the GPUs that were allocated to it, ascending; empty: no allocation.
+  std::vector<std::string> gpus;
+  std::string started_at;  // UTC
+  std::string version;     // what /version said; empty: unknown
   // What the launcher proved: `image` is one digest that stands for everything pinned.
   struct Pin {
     std::string name;  // "executable", "file profiles/old.yaml", "image"

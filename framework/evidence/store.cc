@@ -95,8 +95,12 @@ base::Status WriteRound(const Layout& layout, const RoundRecord& round,
   if (!round.warmup.empty()) UG_TRY(base::WriteFile(aside / kWarmupFile, warmup));
   if (!streams.empty()) UG_TRY(base::CreateDirectories(aside / kStreamsFolder));
   for (const RawStream& stream : streams) {
+    std::string spooled;
+    if (stream.spooled) {
+      UG_ASSIGN(spooled, stream.spooled->Read());
+    }
     UG_TRY(base::WriteFile(aside / kStreamsFolder / Layout::StreamName(stream.index, stream.phase),
-                           base::Compress(stream.bytes)));
+                           base::Compress(stream.spooled ? spooled : stream.bytes)));
   }
   UG_TRY(base::WriteFile(aside / kRoundFile, base::WriteJson(RoundToJson(round))));
   before_rename();

@@ -9,23 +9,26 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framework/base/result.h"
 #include "framework/evidence/layout.h"
+#include "framework/evidence/raw_bytes.h"
 #include "framework/evidence/records.h"
 #include "framework/evidence/seal.h"
 #include "framework/evidence/summary.h"
 
 namespace upgrade_gate::evidence {
 
-// Raw bytes of one response, kept for every failed request.
+// Raw bytes of one response, kept for every failed request, or for all.
 struct RawStream {
   int index = 0;
   Phase phase = Phase::kFormal;
   std::string bytes;
+  std::shared_ptr<const RawBytes> spooled = {};  // if not null, instead of `bytes`
 };
 
 // Writes the round aside, syncs and renames it into place: it is whole or absent.
@@ -57,7 +60,9 @@ base::Result<std::vector<BootRecord>> ReadBoots(const Layout& layout);
 base::Status WriteCapture(const Layout& layout, const CaptureRecord& capture);
 base::Result<CaptureRecord> ReadCapture(const Layout& layout);
 
-// One line a round: {"round":1,"requests":[{"body_sha256":…,"prompt_sha256":…,"token_ids":[…]}]}
+// One line a round: {"round":1,"requests":[{"prompt_sha256":…,"token_ids":[…]}]};
+// instead of token_ids "text", "messages" or "body". `"phase":"warmup"` where it
+// is not formal.
 base::Status WritePrompts(const Layout& layout, const std::string& case_name,
                           std::string_view jsonl);
 

@@ -120,9 +120,10 @@ std::string_view Describe(Metric metric) {
     case Metric::kTtft:
       return "time to the first nonempty text, from when the request should have started";
     case Metric::kTpot:
-      return "time per output token after the first: (E2E - TTFT) / (output tokens - 1)";
+      return "time per output token after the first: (E2E - time to the first token of any kind) / "
+             "(output tokens - 1)";
     case Metric::kE2e:
-      return "time to the last nonempty text, from when the request should have started";
+      return "time to the last output, from when the request should have started";
   }
   UG_CHECK(!"a metric without a description");
   return "";
@@ -137,24 +138,26 @@ std::optional<Metric> MetricFrom(std::string_view name) {
 
 std::optional<double> LatencyMs(const RequestRecord& request, Metric metric) {
   const RequestTimes& times = request.times;
-  if (!request.accepted() || !times.scheduled || !times.first_text || !times.last_token) {
-    return std::nullopt;
-  }
+  if (!request.accepted() || !times.scheduled || !times.last_token) return std::nullopt;
   const auto ms = [](base::Nanoseconds span) {
     return static_cast<double>(span.count()) / kNsPerMs;
   };
   switch (metric) {
     case Metric::kTtft:
+      if (!times.first_text) return std::nullopt;  // no stream, or nothing but reasoning or calls
       return ms(*times.first_text - *times.scheduled);
     case Metric::kE2e:
       return ms(*times.last_token - *times.scheduled);
     case Metric::kTpot:
       break;
   }
-  if (!request.usage || request.usage->completion_tokens < 2) return std::nullopt;
-  // E2E - TTFT is the span between the two texts: exact, and rounded only once.
+  if (!times.first_token || !request.usage || request.usage->completion_tokens < 2) {
+    return std::nullopt;
+  }
+  // The span between the two outputs: exact, and rounded only once. From the first
+  // token of any kind, since usage counts reasoning and tool calls among the n.
   const auto gaps = static_cast<double>(request.usage->completion_tokens - 1);
-  return static_cast<double>((*times.last_token - *times.first_text).count()) / (kNsPerMs * gaps);
+  return static_cast<double>((*times.last_token - *times.first_token).count()) / (kNsPerMs * gaps);
 }
 
 int FailureCounts::failed() const {

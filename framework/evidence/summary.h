@@ -29,8 +29,9 @@ std::string_view Describe(Metric metric);
 std::optional<Metric> MetricFrom(std::string_view name);
 
 // TTFT = first_text - scheduled; E2E = last_token - scheduled;
-// TPOT = (E2E - TTFT) / (n - 1), n = completion tokens by usage, absent for n < 2.
-// Milliseconds; absent for a failed request.
+// TPOT = (last_token - first_token) / (n - 1), n = completion tokens by usage,
+// absent for n < 2; it is (E2E - TTFT) / (n - 1) where all output is text.
+// Milliseconds; absent for a failed request, and TTFT and TPOT for one body.
 std::optional<double> LatencyMs(const RequestRecord& request, Metric metric);
 
 inline constexpr int kPercentiles[] = {50, 90, 95, 99};

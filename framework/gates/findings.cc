@@ -47,6 +47,8 @@ constexpr FindingRow kTable[] = {
      true, false},
     {Finding::kHostsDiffer, "hosts_differ", "rounds of different hosts are never pooled",
      kProvenance, kFail, true, true},
+    {Finding::kGpusDiffer, "gpus_differ", "rounds of different GPUs are never pooled", kProvenance,
+     kFail, true, true},
     {Finding::kClientBound, "client_bound", "the client hurt the measurement", kAny, kOpen, true,
      true},
     {Finding::kLoadNotDelivered, "load_not_delivered", "the asked load was not put on the server",

@@ -57,6 +57,7 @@ enum class Finding {
   kPinUnproved,        // a pin could not be proved
   kClientChanged,      // arms were measured by different clients
   kHostsDiffer,        // rounds of different hosts are never pooled
+  kGpusDiffer,         // nor are rounds of different GPUs of one host
   kClientBound,        // the client hurt what it measured
   kLoadNotDelivered,   // the asked concurrency or rate was never put on the server
   kNotRecorded,        // what must be equal (host, client, inputs, a boot) was not recorded

@@ -121,6 +121,11 @@ std::string GroupsText(const std::map<std::string, std::vector<int>>& groups, bo
   return base::JoinList(parts);
 }
 
+std::string GpusText(const BootRecord& boot) {
+  if (boot.gpus.empty()) return "no allocated GPUs";
+  return fmt::format("GPUs {}", fmt::join(boot.gpus, ","));
+}
+
 void FindClientProblems(const std::vector<const BootRecord*>& boots,
                         std::vector<Problem>& problems) {
   std::map<std::string, std::vector<int>> clients;
@@ -207,6 +212,7 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
     }
   }
   std::map<std::string, std::vector<int>> hosts;
+  std::map<std::string, std::vector<int>> gpus;
   for (const int number : boots) {
     const BootRecord* boot = summary.FindBoot(number);
     if (boot == nullptr) continue;
@@ -216,11 +222,18 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
     } else {
       hosts[boot->host].push_back(number);
     }
+    gpus[GpusText(*boot)].push_back(number);
   }
   if (hosts.size() > 1) {
     problems.push_back(
         {Finding::kHostsDiffer, fmt::format("{}: measured on different hosts: {}", Shown(of.name),
                                             GroupsText(hosts, false))});
+  }
+  // Of one host: another one is another finding, and its indices mean other GPUs.
+  if (hosts.size() == 1 && gpus.size() > 1) {
+    problems.push_back(
+        {Finding::kGpusDiffer, fmt::format("{}: measured on different GPUs: {}", Shown(of.name),
+                                           GroupsText(gpus, false))});
   }
   FindInputProblems(of, rounds, problems);
 }
@@ -301,7 +314,7 @@ GateResult JudgeProvenance(const plan::ResolvedPlan& plan, const plan::Gate& gat
   for (const Problem& problem : problems) sentences.push_back(problem.sentence);
   result.explanation.push_back(
       fmt::format("provenance of {} in {}: pins and arguments against the plan, one client, one "
-                  "host a case, identical request bodies round by round",
+                  "host and one set of GPUs a case, identical request bodies round by round",
                   Count(result.rounds, "round"), Count(result.boots, "boot")));
   for (const Problem& problem : problems) {
     result.explanation.push_back(fmt::format("  {}: {}", Name(problem.finding), problem.sentence));

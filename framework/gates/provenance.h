@@ -16,7 +16,7 @@ struct Problem {
 };
 
 // About the boots that measured these cases for these arms: pins, arguments,
-// client, and by case and round host, inputs and planned counts.
+// client, and by case and round host, GPUs, inputs and planned counts.
 std::vector<Problem> FindProblems(const plan::ResolvedPlan& plan, const evidence::Summary& summary,
                                   const std::vector<const plan::Case*>& cases,
                                   const std::vector<std::string>& arms);

@@ -137,7 +137,8 @@ class Driver;
 // One place of the loop, used by one request after another.
 class Slot final : public TransferSink {
  public:
-  Slot(Driver& driver, const ReaderCaps& caps) : reader(caps), driver_(driver) {}
+  Slot(Driver& driver, const ReaderCaps& caps, std::shared_ptr<evidence::Spool> spool)
+      : reader(caps, std::move(spool)), driver_(driver) {}
   void OnHead(TransferId id, const ResponseHead& head, Instant at) override;
   void OnBody(TransferId id, std::string_view bytes, const Arrival& arrival) override;
   void OnEnd(TransferId id, const TransferEnd& end, Instant at) override;
@@ -160,7 +161,7 @@ class Slot final : public TransferSink {
 // What one shard has to say; merged by RunLoad.
 struct ShardResult {
   std::vector<evidence::RequestRecord> requests;
-  std::vector<evidence::RawStream> failed_streams;
+  std::vector<evidence::RawStream> streams;
   Instant last_end;
   evidence::ClientHealth client;
   std::vector<base::Nanoseconds> lags;
@@ -206,6 +207,7 @@ class Driver {
   Slot* FreeSlot();
   void Ended(Slot& slot, EndKind kind, std::string_view detail, Instant at);
   void Close(Slot& slot, EndKind kind, std::string_view detail, Instant at);
+  void KeepStream(int index, evidence::RawBytes raw);
   void InFlight(int change);
   std::string Redacted(std::string text) const;
   Instant NextLimit(const Slot& slot) const;
@@ -223,6 +225,7 @@ class Driver {
   const std::size_t count_;  // own requests
   const int most_;           // own slots
 
+  std::shared_ptr<evidence::Spool> spool_;  // of this shard's thread
   ShardResult result_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::pair<Slot*, Instant>> free_;  // and since when
@@ -327,8 +330,10 @@ void Driver::Ended(Slot& slot, EndKind kind, std::string_view detail, Instant at
   record.index = static_cast<int>(slot.index);
   record.body_sha256 = request.body_sha256;
   record.prompt_sha256 = request.prompt_sha256;
-  record.input_tokens = request.input_tokens;
-  record.output_tokens = request.output_tokens;
+  record.input_tokens = request.expected.input_tokens;
+  record.output_tokens = request.expected.output_tokens;
+  record.streamed = request.expected.form.stream;
+  record.empty_allowed = request.expected.allow_empty_output;
   record.times = {.scheduled = since_start(slot.scheduled),
                   .sent = since_start(slot.sent),
                   .first_byte = since_start(seen.first_byte),
@@ -342,25 +347,42 @@ void Driver::Ended(Slot& slot, EndKind kind, std::string_view detail, Instant at
   record.finish_reason = seen.finish_reason;
   record.text_bytes = seen.text_bytes;
   record.chunks = seen.chunks;
-  record.failure = Judge({request.input_tokens, request.output_tokens}, seen);
-  record.notes = seen.notes;
+  record.reasoning_bytes = seen.reasoning_bytes;
+  record.reasoning_field = seen.reasoning_field;
+  record.tool_calls = seen.tool_calls;
+  Outcome outcome = Judge(request.expected, seen);
+  record.failure = std::move(outcome.failure);
+  record.notes = std::move(outcome.notes);
 
-  if (!record.accepted()) {
-    record.failure->detail = Redacted(std::move(record.failure->detail));
-    result_.failed_streams.push_back(
-        {record.index, evidence::Phase::kFormal, Redacted(slot.reader.raw())});
+  if (!record.accepted()) record.failure->detail = Redacted(std::move(record.failure->detail));
+  for (std::string& note : record.notes) note = Redacted(std::move(note));
+  if (!record.accepted() || load_.keep_streams == plan::KeepStreams::kAll) {
+    KeepStream(record.index, slot.reader.TakeRaw());
   }
   common_.Count(record);
 }
 
+void Driver::KeepStream(int index, evidence::RawBytes raw) {
+  evidence::RawStream& stream = result_.streams.emplace_back();
+  stream.index = index;
+  if (spool_ && load_.redact.empty()) {
+    stream.spooled = std::make_shared<const evidence::RawBytes>(std::move(raw));
+    return;
+  }
+  // What the spool cannot give back ends the load: Run asks it.
+  stream.bytes = Redacted(raw.Read().value_or(std::string()));
+}
+
 base::Status Driver::StartIn(Slot& slot, Instant scheduled) {
-  slot.reader.Reset();
   slot.index = IndexOf(next_++);
+  const ResponseForm& form = requests_[slot.index].expected.form;
+  slot.reader.Reset(form);
   slot.scheduled = scheduled;
   slot.sent = slot.last_read = slot.last_arrival = clock_.now();
   HttpRequest request;
   request.url = load_.url;
-  request.headers = {{"Content-Type", "application/json"}, {"Accept", "text/event-stream"}};
+  request.headers = {{"Content-Type", "application/json"},
+                     {"Accept", form.stream ? "text/event-stream" : "application/json"}};
   request.body = requests_[slot.index].body;
   UG_ASSIGN(slot.id, transport_.Start(request, slot));
   slot.busy = true;
@@ -428,7 +450,7 @@ Slot* Driver::FreeSlot() {
     return slot;
   }
   if (static_cast<int>(slots_.size()) >= most_) return nullptr;
-  slots_.push_back(std::make_unique<Slot>(*this, load_.caps));
+  slots_.push_back(std::make_unique<Slot>(*this, load_.caps, spool_));
   return slots_.back().get();
 }
 
@@ -507,10 +529,13 @@ base::Result<ShardResult> Driver::Run(const StopCheck& should_stop) {
   const Instant start = common_.start();
   result_.last_end = next_check_ = start;
   result_.requests.reserve(count_);
+  if (load_.spool_folder) {
+    UG_ASSIGN(spool_, evidence::Spool::Create(*load_.spool_folder));
+  }
   if (!load_.schedule) {
     const int slots = std::min(most_, static_cast<int>(count_));
     for (int i = 0; i < slots; ++i) {
-      slots_.push_back(std::make_unique<Slot>(*this, load_.caps));
+      slots_.push_back(std::make_unique<Slot>(*this, load_.caps, spool_));
       const auto place = static_cast<int>(IndexOf(static_cast<std::size_t>(i)));
       free_.emplace_back(slots_.back().get(), start + load_.ramp / load_.concurrency * place);
     }
@@ -520,6 +545,7 @@ base::Result<ShardResult> Driver::Run(const StopCheck& should_stop) {
     UG_TRY(Refill());
     UG_TRY(transport_.Poll(std::min({next_check_, next_limit_, next_due_})));
     EnforceLimits();
+    if (spool_) UG_TRY(spool_->status());
   }
   EndWhatIsInFlight();
 
@@ -566,8 +592,7 @@ LoadResult Merge(const Load& load, const Common& common, std::vector<ShardResult
   client.threads = static_cast<int>(shards.size());
   for (ShardResult& shard : shards) {
     std::move(shard.requests.begin(), shard.requests.end(), std::back_inserter(result.requests));
-    std::move(shard.failed_streams.begin(), shard.failed_streams.end(),
-              std::back_inserter(result.failed_streams));
+    std::move(shard.streams.begin(), shard.streams.end(), std::back_inserter(result.streams));
     result.duration = std::max(result.duration, shard.last_end - common.start());
     lags.insert(lags.end(), shard.lags.begin(), shard.lags.end());
     const evidence::ClientHealth& part = shard.client;
@@ -583,7 +608,7 @@ LoadResult Merge(const Load& load, const Common& common, std::vector<ShardResult
   }
   const auto by_index = [](const auto& a, const auto& b) { return a.index < b.index; };
   std::sort(result.requests.begin(), result.requests.end(), by_index);
-  std::sort(result.failed_streams.begin(), result.failed_streams.end(), by_index);
+  std::sort(result.streams.begin(), result.streams.end(), by_index);
 
   std::vector<base::Nanoseconds> late;
   for (const auto& request : result.requests) {

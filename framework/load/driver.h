@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -49,15 +50,19 @@ struct Load {
   std::optional<int> consecutive_failures;
   int failures_in_a_row = 0;  // carried over from the case's last round
   ReaderCaps caps;
+  plan::KeepStreams keep_streams = plan::KeepStreams::kFailed;
+  // Where raw bytes wait while the load runs, in an unnamed file a shard; absent:
+  // in memory. An error of it ends the load.
+  std::optional<std::filesystem::path> spool_folder;
   // A secret that was sent (CurlOptions::bearer_token): where a server echoes it,
   // the evidence of the failure shows stars. Empty: none.
   std::string redact;
 };
 
 struct LoadResult {
-  std::vector<evidence::RequestRecord> requests;    // those that were sent, by index
-  std::vector<evidence::RawStream> failed_streams;  // by index
-  base::Nanoseconds duration{};  // from the first scheduled moment to the last end
+  std::vector<evidence::RequestRecord> requests;  // those that were sent, by index
+  std::vector<evidence::RawStream> streams;       // of the failed, or of all; by index
+  base::Nanoseconds duration{};                   // from the first scheduled moment to the last end
   evidence::StopReason stopped = evidence::StopReason::kNone;
   std::string stop_detail;
   int failures_in_a_row = 0;  // at the end

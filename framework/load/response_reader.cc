@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "framework/load/sse_parser.h"
+#include "framework/evidence/limits.h"
 
 namespace upgrade_gate::load {
 namespace {
@@ -33,19 +33,31 @@ std::string Shown(const Value& value) {
   return base::Shorten(base::Visible(simdjson::minify(value)), kQuoteBytes);
 }
 
-bool IsEventStream(std::string_view content_type) {
+bool IsMediaType(std::string_view content_type, std::string_view wanted) {
   std::string_view type = content_type.substr(0, content_type.find(';'));
   while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.remove_suffix(1);
   while (!type.empty() && (type.front() == ' ' || type.front() == '\t')) type.remove_prefix(1);
-  constexpr std::string_view kWanted = "text/event-stream";
-  return std::equal(type.begin(), type.end(), kWanted.begin(), kWanted.end(), [](char a, char b) {
+  return std::equal(type.begin(), type.end(), wanted.begin(), wanted.end(), [](char a, char b) {
     return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
   });
 }
 
-// Turns data into a DOM; the memory is kept from event to event.
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlank) + 1);
+}
+
+// Turns data into a DOM, which lives until the next one. One for all readers of a
+// thread: of thousands of open streams, each with memory of its own for this,
+// only one event is read at a time.
 class JsonReader {
  public:
+  JsonReader() {
+    // The depth stays when the parser grows.
+    UG_CHECK(parser_.allocate(kFirstCapacity, kMaxJsonDepth) == simdjson::SUCCESS);
+  }
+
   simdjson::error_code Parse(std::string_view data, dom::element& root) {
     const simdjson::error_code error = ParsePadded(data, root);
     if (error != simdjson::NUMBER_ERROR) return error;
@@ -56,6 +68,8 @@ class JsonReader {
   }
 
  private:
+  static constexpr std::size_t kFirstCapacity = 4096;
+
   simdjson::error_code ParsePadded(std::string_view data, dom::element& root) {
     if (padded_.size() < data.size() + simdjson::SIMDJSON_PADDING) {
       padded_.resize(2 * data.size() + simdjson::SIMDJSON_PADDING);
@@ -68,79 +82,133 @@ class JsonReader {
   std::vector<char> padded_;
 };
 
-// The members of an event that we read. A doubled one would be read differently
-// by different clients, so it is not guessed which is meant.
-struct Members {
-  std::optional<dom::element> choices, usage, error, object;
-  bool empty = true;
-  std::string_view doubled;
-};
-
-void Take(std::optional<dom::element>& member, dom::element value, std::string_view name,
-          std::string_view& doubled) {
-  if (member) doubled = name;
-  member = value;
+JsonReader& ThreadsJsonReader() {
+  thread_local JsonReader reader;
+  return reader;
 }
 
-Members Read(dom::object object) {
-  Members members;
+// The members of an object that we read, each with the place of its value. A
+// doubled one would be read differently by different clients, so it is not
+// guessed which is meant.
+struct Wanted {
+  std::string_view key;
+  std::optional<dom::element>* value;
+  bool keep_null = false;
+};
+
+// The name of a doubled member, or nothing. What is null counts as absent,
+// unless it is to be kept.
+template <std::size_t kCount>
+std::string_view ReadMembers(dom::object object, const Wanted (&wanted)[kCount]) {
+  std::string_view doubled;
+  unsigned seen = 0;
+  static_assert(kCount <= 32);
   for (const dom::key_value_pair field : object) {
-    members.empty = false;
-    if (field.key == "choices") {
-      Take(members.choices, field.value, "choices", members.doubled);
-    } else if (field.key == "usage") {
-      Take(members.usage, field.value, "usage", members.doubled);
-    } else if (field.key == "error") {
-      Take(members.error, field.value, "error", members.doubled);
-    } else if (field.key == "object") {
-      Take(members.object, field.value, "object", members.doubled);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (field.key != wanted[i].key) continue;
+      if ((seen & 1U << i) != 0) doubled = wanted[i].key;
+      seen |= 1U << i;
+      if (wanted[i].keep_null || !field.value.is_null()) *wanted[i].value = field.value;
+      break;
     }
   }
-  if (members.error && members.error->is_null()) members.error.reset();
-  if (members.choices && members.choices->is_null()) members.choices.reset();
-  return members;
+  return doubled;
+}
+
+bool IsFailureReason(std::string_view reason) {
+  // vLLM's words for a generation that the engine gave up.
+  return reason == "error" || reason == "abort";
 }
 
 // Why the count is not usable, or nothing.
-std::string ReadCount(dom::object usage, const char* name, std::int64_t& count) {
-  dom::element value;
-  if (usage.at_key(name).get(value) != simdjson::SUCCESS)
-    return fmt::format("\"{}\" is absent", name);
-  if (value.get(count) != simdjson::SUCCESS) {
+std::string ReadCount(const std::optional<dom::element>& value, const char* name,
+                      std::int64_t& count) {
+  if (!value) return fmt::format("\"{}\" is absent", name);
+  if (value->get(count) != simdjson::SUCCESS) {
     std::uint64_t large = 0;
-    const bool integer = value.get(large) == simdjson::SUCCESS;
-    return fmt::format("\"{}\" is {}{}", name, Shown(value), integer ? ", out of range" : "");
+    const bool integer = value->get(large) == simdjson::SUCCESS;
+    return fmt::format("\"{}\" is {}{}", name, Shown(*value), integer ? ", out of range" : "");
   }
-  return count < 0 ? fmt::format("\"{}\" is {}", name, count) : "";
+  if (count < 0) return fmt::format("\"{}\" is {}", name, count);
+  return count > evidence::kMaxTokens ? fmt::format("\"{}\" is {}, out of range", name, count) : "";
 }
+
+// A tool call as far as its pieces have come.
+struct ToolCall {
+  std::int64_t choice = 0, index = 0;
+  std::string id, name, arguments;
+};
 
 }  // namespace
 
 struct ResponseReader::Impl {
-  explicit Impl(ReaderCaps reader_caps)
-      : caps(reader_caps), sse([this](const SseEvent& event) { OnEvent(event); }) {}
+  Impl(ReaderCaps reader_caps, std::shared_ptr<evidence::Spool> spool)
+      : caps(reader_caps),
+        sse([this](const SseEvent& event) { OnEvent(event); }, reader_caps.sse),
+        raw(std::move(spool)) {}
+
+  // What of a choice has been seen.
+  struct Choice {
+    bool output = false, finished = false;
+  };
+  // What one event brought.
+  struct Gain {
+    std::int64_t text_bytes = 0, reasoning_bytes = 0;
+    bool tool_call = false;
+    bool any() const { return text_bytes > 0 || reasoning_bytes > 0 || tool_call; }
+  };
 
   void OnEvent(const SseEvent& event);
-  void OnObject(dom::object object, std::string_view data, base::Instant at);
-  // False if its shape is not what the protocol promises.
-  bool OnChoice(dom::element choice, std::string_view data, std::int64_t& text_bytes);
+  // The whole of a response that is no stream.
+  void OnWholeBody();
+  // Each returns false, and has said why, if the shape is not what the protocol
+  // promises or a cap was exceeded.
+  bool ParseObject(std::string_view data, dom::object& object);
+  void OnObject(dom::object object, std::string_view data);
+  bool OnChoice(dom::element choice, std::string_view data, Gain& gain);
+  bool OnMessage(dom::element message, std::size_t choice, std::string_view data, Gain& gain);
+  bool OnText(const std::optional<dom::element>& value, const char* name, std::string_view data,
+              std::string_view& text);
+  bool OnToolCalls(dom::element list, std::size_t choice, std::string_view data, Gain& gain);
+  bool OnToolCall(dom::element item, std::size_t choice, std::int64_t place, std::string_view data,
+                  Gain& gain);
+  void OnReasoningField(const char* name);
   void OnUsage(dom::element value);
-  void Malformed(std::string_view why, std::string_view data);
+  void JoinToolCalls();
+  bool Malformed(std::string_view why, std::string_view data);
+  bool ToolCallProblem(std::string problem);
+  void InBandError(std::string text);
   void Note(bool& noted, std::string text);
 
   ReaderCaps caps;
   SseParser sse;
-  JsonReader json;
+  ResponseForm form;
   Observation seen;
-  std::string raw;
+  evidence::RawBytes raw;
+  std::string body;  // of what is not a stream: whole if it is to be read, otherwise its head
   std::size_t body_bytes = 0;
+  base::Instant last_byte;
   std::string over_cap;
+  std::vector<Choice> choices;
+  std::vector<ToolCall> tool_calls;
+  std::size_t argument_bytes = 0;
   bool usage_null = false;
-  bool noted_replacement = false, noted_empty_object = false, noted_empty_reason = false;
+  bool noted_replacement = false, noted_empty_object = false, noted_empty_reason = false,
+       noted_both_reasonings = false, noted_late_output = false;
 };
 
-void ResponseReader::Impl::Malformed(std::string_view why, std::string_view data) {
+bool ResponseReader::Impl::Malformed(std::string_view why, std::string_view data) {
   if (seen.malformed.empty()) seen.malformed = fmt::format("{}: {}", why, Quote(data));
+  return false;
+}
+
+bool ResponseReader::Impl::ToolCallProblem(std::string problem) {
+  if (seen.tool_call_problem.empty()) seen.tool_call_problem = std::move(problem);
+  return true;  // the rest of the event is read on
+}
+
+void ResponseReader::Impl::InBandError(std::string text) {
+  if (seen.in_band_error.empty()) seen.in_band_error = std::move(text);
 }
 
 void ResponseReader::Impl::Note(bool& noted, std::string text) {
@@ -149,124 +217,325 @@ void ResponseReader::Impl::Note(bool& noted, std::string text) {
 }
 
 void ResponseReader::Impl::OnEvent(const SseEvent& event) {
+  if (!over_cap.empty()) return;
   if (seen.done_seen) {
     if (seen.after_done.empty()) seen.after_done = Quote(event.data);
     return;
   }
-  if (event.type == "error") {
-    if (seen.in_band_error.empty()) seen.in_band_error = Quote(event.data);
-    return;
-  }
-  if (event.data == "[DONE]") {
+  if (event.type == "error") return InBandError(Quote(event.data));
+  if (event.data.size() < 64 && Trimmed(event.data) == "[DONE]") {
     seen.done_seen = true;
     seen.done = event.at;
+    if (event.data != "[DONE]") seen.padded_done = Quote(event.data);
     return;
   }
-  dom::element root;
   dom::object object;
-  if (const auto error = json.Parse(event.data, root); error != simdjson::SUCCESS) {
-    return Malformed(error == simdjson::UTF8_ERROR ? "not UTF-8" : "not JSON", event.data);
-  }
-  if (root.get(object) != simdjson::SUCCESS) return Malformed("not an object", event.data);
-  OnObject(object, event.data, event.at);
+  if (!ParseObject(event.data, object)) return;
+  const std::int64_t chunks = seen.chunks;
+  const bool text = seen.text_bytes > 0;
+  OnObject(object, event.data);
+  if (seen.chunks == chunks) return;
+  if (!seen.first_token) seen.first_token = event.at;
+  if (!text && seen.text_bytes > 0) seen.first_text = event.at;
+  seen.last_token = event.at;
 }
 
-void ResponseReader::Impl::OnObject(dom::object object, std::string_view data, base::Instant at) {
-  const Members members = Read(object);
-  if (!members.doubled.empty()) {
-    return Malformed(fmt::format("doubled key \"{}\"", members.doubled), data);
+void ResponseReader::Impl::OnWholeBody() {
+  dom::object object;
+  if (!ParseObject(body, object)) return;
+  OnObject(object, body);
+  if (seen.chunks > 0) seen.last_token = last_byte;
+}
+
+bool ResponseReader::Impl::ParseObject(std::string_view data, dom::object& object) {
+  dom::element root;
+  switch (ThreadsJsonReader().Parse(data, root)) {
+    case simdjson::SUCCESS:
+      break;
+    case simdjson::DEPTH_ERROR:
+      over_cap = fmt::format("JSON nested over {} levels", kMaxJsonDepth);
+      return false;
+    case simdjson::UTF8_ERROR:
+      return Malformed("not UTF-8", data);
+    default:
+      return Malformed("not JSON", data);
+  }
+  return root.get(object) == simdjson::SUCCESS || Malformed("not an object", data);
+}
+
+void ResponseReader::Impl::OnObject(dom::object object, std::string_view data) {
+  std::optional<dom::element> choices_value, usage, error, kind_value;
+  const std::string_view doubled = ReadMembers(object, {{"choices", &choices_value},
+                                                        {"usage", &usage, true},
+                                                        {"error", &error},
+                                                        {"object", &kind_value}});
+  if (!doubled.empty()) {
+    Malformed(fmt::format("doubled key \"{}\"", doubled), data);
+    return;
   }
   std::string_view kind;
   const bool error_object =
-      members.object && members.object->get(kind) == simdjson::SUCCESS && kind == "error";
-  if (members.error || error_object) {
+      kind_value && kind_value->get(kind) == simdjson::SUCCESS && kind == "error";
+  if (error || error_object) {
     // {"error":{…}}, or the older form {"object":"error","message":…}.
-    if (seen.in_band_error.empty()) {
-      seen.in_band_error = members.error ? Shown(*members.error) : Shown(object);
+    return InBandError(error ? Shown(*error) : Shown(object));
+  }
+  if (object.begin() == object.end()) {
+    return Note(noted_empty_object, "an event with an empty object");
+  }
+
+  Gain gain;
+  if (choices_value) {
+    dom::array list;
+    if (choices_value->get(list) != simdjson::SUCCESS) {
+      Malformed("\"choices\" is not an array", data);
+      return;
     }
+    for (const dom::element choice : list) {
+      if (!OnChoice(choice, data, gain)) return;
+    }
+  } else if (!usage) {
+    Malformed("no \"choices\"", data);
     return;
   }
-  if (members.empty) return Note(noted_empty_object, "an event with an empty object");
-
-  std::int64_t text_bytes = 0;
-  if (members.choices) {
-    dom::array choices;
-    if (members.choices->get(choices) != simdjson::SUCCESS) {
-      return Malformed("\"choices\" is not an array", data);
-    }
-    for (const dom::element choice : choices) {
-      if (!OnChoice(choice, data, text_bytes)) return;
-    }
-  } else if (!members.usage) {
-    return Malformed("no \"choices\"", data);
+  if (usage && usage->is_null()) {
+    usage_null = true;  // in every chunk but the last one: the usual form
+  } else if (usage) {
+    OnUsage(*usage);
   }
-  if (members.usage) OnUsage(*members.usage);
 
   ++seen.events;
-  if (text_bytes == 0) return;
+  if (!gain.any()) return;
   ++seen.chunks;
-  seen.text_bytes += text_bytes;
-  if (!seen.first_token) seen.first_token = at;
-  if (!seen.first_text) seen.first_text = at;
-  seen.last_token = at;
+  seen.text_bytes += gain.text_bytes;
+  seen.reasoning_bytes += gain.reasoning_bytes;
 }
 
-bool ResponseReader::Impl::OnChoice(dom::element choice, std::string_view data,
-                                    std::int64_t& text_bytes) {
-  dom::object object;
-  if (choice.get(object) != simdjson::SUCCESS) {
-    Malformed("a choice is not an object", data);
-    return false;
+bool ResponseReader::Impl::OnText(const std::optional<dom::element>& value, const char* name,
+                                  std::string_view data, std::string_view& text) {
+  if (!value) return true;
+  if (value->get(text) != simdjson::SUCCESS) {
+    return Malformed(fmt::format("\"{}\" is not a string", name), data);
   }
-  std::optional<dom::element> text_value, reason_value;
-  std::string_view doubled;
-  for (const dom::key_value_pair field : object) {
-    if (field.key == "text") Take(text_value, field.value, "text", doubled);
-    if (field.key == "finish_reason") Take(reason_value, field.value, "finish_reason", doubled);
-  }
-  if (!doubled.empty()) {
-    Malformed(fmt::format("doubled key \"{}\"", doubled), data);
-    return false;
-  }
-  std::string_view text;
-  if (text_value && !text_value->is_null() && text_value->get(text) != simdjson::SUCCESS) {
-    Malformed("\"text\" is not a string", data);
-    return false;
-  }
-  std::string_view reason;
-  if (reason_value && !reason_value->is_null()) {
-    if (reason_value->get(reason) != simdjson::SUCCESS) {
-      Malformed("\"finish_reason\" is not a string", data);
-      return false;
-    }
-    if (reason.empty()) {
-      Note(noted_empty_reason, "\"finish_reason\" is an empty string where null is meant");
-    } else {
-      seen.finish_reason = base::Shorten(base::Visible(reason.substr(0, 64)), 64);
-    }
-  }
-  text_bytes += static_cast<std::int64_t>(text.size());
   if (!noted_replacement && text.find(kReplacementCharacter) != text.npos) {
     Note(noted_replacement, "U+FFFD (replacement character) in the text");
   }
   return true;
 }
 
-void ResponseReader::Impl::OnUsage(dom::element value) {
-  if (value.is_null()) {  // in every chunk but the last one: the usual form
-    usage_null = true;
-    return;
+bool ResponseReader::Impl::OnChoice(dom::element choice, std::string_view data, Gain& gain) {
+  dom::object object;
+  if (choice.get(object) != simdjson::SUCCESS) return Malformed("a choice is not an object", data);
+  const bool chat = form.api == plan::Api::kChat;
+  const char* const content_key = !chat ? "text" : form.stream ? "delta" : "message";
+  std::optional<dom::element> index_value, content, reason_value, error, ids;
+  const std::string_view doubled = ReadMembers(object, {{"index", &index_value},
+                                                        {content_key, &content},
+                                                        {"finish_reason", &reason_value},
+                                                        {"error", &error},
+                                                        {"token_ids", &ids}});
+  if (!doubled.empty()) return Malformed(fmt::format("doubled key \"{}\"", doubled), data);
+  if (error) {
+    InBandError(Shown(*error));
+    return false;
   }
+  std::int64_t index = 0;
+  if (index_value &&
+      (index_value->get(index) != simdjson::SUCCESS || index < 0 || index >= form.choices)) {
+    return Malformed(fmt::format("\"index\" is {}; {} choice{} asked for", Shown(*index_value),
+                                 form.choices, form.choices == 1 ? " was" : "s were"),
+                     data);
+  }
+  const auto place = static_cast<std::size_t>(index);
+
+  Gain of_choice;
+  if (chat) {
+    if (content && !OnMessage(*content, place, data, of_choice)) return false;
+  } else {
+    std::string_view text;
+    if (!OnText(content, "text", data, text)) return false;
+    of_choice.text_bytes = static_cast<std::int64_t>(text.size());
+  }
+  std::string_view reason;
+  if (reason_value && reason_value->get(reason) != simdjson::SUCCESS) {
+    return Malformed("\"finish_reason\" is not a string", data);
+  }
+  if (dom::array list; ids && ids->get(list) == simdjson::SUCCESS) {
+    seen.token_ids += static_cast<std::int64_t>(list.size());
+  }
+
+  if (choices.size() <= place) choices.resize(place + 1);
+  Choice& state = choices[place];
+  if (of_choice.any()) {
+    if (state.finished) Note(noted_late_output, "output after the choice's finish_reason");
+    seen.choices_with_output += state.output ? 0 : 1;
+    state.output = true;
+    gain.text_bytes += of_choice.text_bytes;
+    gain.reasoning_bytes += of_choice.reasoning_bytes;
+    gain.tool_call = gain.tool_call || of_choice.tool_call;
+  }
+  if (!reason.empty()) {
+    seen.finish_reason = base::Shorten(base::Visible(reason.substr(0, 64)), 64);
+    seen.choices_finished += state.finished ? 0 : 1;
+    state.finished = true;
+    if (IsFailureReason(reason)) InBandError(fmt::format("finish_reason \"{}\"", reason));
+  } else if (reason_value) {
+    Note(noted_empty_reason, "\"finish_reason\" is an empty string where null is meant");
+  }
+  return true;
+}
+
+void ResponseReader::Impl::OnReasoningField(const char* name) {
+  if (seen.reasoning_field.empty()) {
+    seen.reasoning_field = name;
+  } else if (seen.reasoning_field != name) {
+    seen.reasoning_field = "reasoning+reasoning_content";
+  }
+}
+
+bool ResponseReader::Impl::OnMessage(dom::element message, std::size_t choice,
+                                     std::string_view data, Gain& gain) {
+  dom::object object;
+  if (message.get(object) != simdjson::SUCCESS) {
+    return Malformed(fmt::format("\"{}\" is not an object", form.stream ? "delta" : "message"),
+                     data);
+  }
+  std::optional<dom::element> content, reasoning_content, reasoning, calls;
+  const std::string_view doubled = ReadMembers(object, {{"content", &content},
+                                                        {"reasoning_content", &reasoning_content},
+                                                        {"reasoning", &reasoning},
+                                                        {"tool_calls", &calls}});
+  if (!doubled.empty()) return Malformed(fmt::format("doubled key \"{}\"", doubled), data);
+  std::string_view text, long_name, short_name;
+  if (!OnText(content, "content", data, text) ||
+      !OnText(reasoning_content, "reasoning_content", data, long_name) ||
+      !OnText(reasoning, "reasoning", data, short_name)) {
+    return false;
+  }
+  gain.text_bytes = static_cast<std::int64_t>(text.size());
+  // Servers that are changing the name send the same text under both.
+  gain.reasoning_bytes = static_cast<std::int64_t>(std::max(long_name.size(), short_name.size()));
+  if (!long_name.empty()) OnReasoningField("reasoning_content");
+  if (!short_name.empty()) OnReasoningField("reasoning");
+  if (!long_name.empty() && !short_name.empty() && long_name != short_name) {
+    Note(noted_both_reasonings, "\"reasoning\" and \"reasoning_content\" differ in one event");
+  }
+  return !calls || OnToolCalls(*calls, choice, data, gain);
+}
+
+bool ResponseReader::Impl::OnToolCalls(dom::element list, std::size_t choice, std::string_view data,
+                                       Gain& gain) {
+  dom::array items;
+  if (list.get(items) != simdjson::SUCCESS) {
+    return Malformed("\"tool_calls\" is not an array", data);
+  }
+  std::int64_t place = 0;
+  for (const dom::element item : items) {
+    if (!OnToolCall(item, choice, place++, data, gain)) return false;
+  }
+  return true;
+}
+
+bool ResponseReader::Impl::OnToolCall(dom::element item, std::size_t choice, std::int64_t place,
+                                      std::string_view data, Gain& gain) {
+  dom::object object;
+  if (item.get(object) != simdjson::SUCCESS) return Malformed("a tool call is not an object", data);
+  std::optional<dom::element> index_value, id_value, function, name_value, arguments_value;
+  std::string_view doubled =
+      ReadMembers(object, {{"index", &index_value}, {"id", &id_value}, {"function", &function}});
+  if (function) {
+    dom::object inner;
+    if (function->get(inner) != simdjson::SUCCESS) {
+      return Malformed("\"function\" is not an object", data);
+    }
+    const std::string_view inner_doubled =
+        ReadMembers(inner, {{"name", &name_value}, {"arguments", &arguments_value}});
+    if (!inner_doubled.empty()) doubled = inner_doubled;
+  }
+  if (!doubled.empty()) return Malformed(fmt::format("doubled key \"{}\"", doubled), data);
+  std::string_view id, name, arguments;
+  if (!OnText(id_value, "id", data, id) || !OnText(name_value, "name", data, name) ||
+      !OnText(arguments_value, "arguments", data, arguments)) {
+    return false;
+  }
+  gain.tool_call = true;
+
+  // Without an index the pieces of two calls cannot be told apart; a body that
+  // is whole has them in order.
+  std::int64_t index = place;
+  if (index_value ? index_value->get(index) != simdjson::SUCCESS || index < 0 : form.stream) {
+    return ToolCallProblem(fmt::format("a tool call whose \"index\" is {}: {}",
+                                       index_value ? Shown(*index_value) : "absent", Quote(data)));
+  }
+  auto call = std::find_if(tool_calls.begin(), tool_calls.end(), [&](const ToolCall& each) {
+    return each.choice == static_cast<std::int64_t>(choice) && each.index == index;
+  });
+  argument_bytes += id.size() + name.size() + arguments.size();
+  if (argument_bytes > caps.argument_bytes) {
+    over_cap = fmt::format("tool calls over {} bytes", caps.argument_bytes);
+    return false;
+  }
+  if (call == tool_calls.end()) {
+    if (tool_calls.size() == caps.tool_calls) {
+      over_cap = fmt::format("more than {} tool calls", caps.tool_calls);
+      return false;
+    }
+    tool_calls.push_back({static_cast<std::int64_t>(choice), index, std::string(id),
+                          std::string(name), std::string(arguments)});
+    return true;
+  }
+  const auto merge = [&](std::string& have, std::string_view got, const char* what) {
+    if (have.empty()) have = got;
+    if (!got.empty() && got != have) {
+      ToolCallProblem(fmt::format("two {}s at tool call index {}: {} and {}", what, index,
+                                  Quote(have), Quote(got)));
+    }
+  };
+  merge(call->id, id, "id");
+  merge(call->name, name, "name");
+  call->arguments.append(arguments);
+  return true;
+}
+
+void ResponseReader::Impl::JoinToolCalls() {
+  seen.tool_calls = static_cast<int>(tool_calls.size());
+  for (const ToolCall& call : tool_calls) {
+    const auto problem = [&](std::string_view what) {
+      ToolCallProblem(fmt::format("tool call {}{}: {}", call.index,
+                                  call.name.empty() ? "" : " " + Quote(call.name), what));
+    };
+    if (call.name.empty()) problem("has no name");
+    if (call.id.empty()) problem("has no id");
+    if (call.arguments.empty()) {
+      seen.tool_call_without_arguments = true;
+      continue;
+    }
+    const auto value = base::ParseJson(call.arguments);
+    if (!value) {
+      problem(fmt::format("arguments {} are not JSON ({})", Quote(call.arguments),
+                          base::Shorten(base::Visible(value.error().message), kQuoteBytes)));
+    } else if (!value->is_object()) {
+      problem(fmt::format("arguments {} are not an object", Quote(call.arguments)));
+    }
+  }
+}
+
+void ResponseReader::Impl::OnUsage(dom::element value) {
   if (!seen.usage_problem.empty()) return;
   dom::object object;
   if (value.get(object) != simdjson::SUCCESS) {
     seen.usage_problem = fmt::format("\"usage\" is {}", Shown(value));
     return;
   }
+  std::optional<dom::element> prompt_tokens, completion_tokens;
+  const std::string_view doubled = ReadMembers(
+      object,
+      {{"prompt_tokens", &prompt_tokens, true}, {"completion_tokens", &completion_tokens, true}});
   evidence::Usage usage;
-  std::string problem = ReadCount(object, "prompt_tokens", usage.prompt_tokens);
+  std::string problem = doubled.empty() ? "" : fmt::format("\"{}\" is there twice", doubled);
+  if (problem.empty()) problem = ReadCount(prompt_tokens, "prompt_tokens", usage.prompt_tokens);
   if (problem.empty()) {
-    problem = ReadCount(object, "completion_tokens", usage.completion_tokens);
+    problem = ReadCount(completion_tokens, "completion_tokens", usage.completion_tokens);
   }
   if (problem.empty() && seen.usage) {
     const auto fell = [&](const char* name, std::int64_t before, std::int64_t now) {
@@ -283,7 +552,8 @@ void ResponseReader::Impl::OnUsage(dom::element value) {
   }
 }
 
-ResponseReader::ResponseReader(ReaderCaps caps) : impl_(std::make_unique<Impl>(caps)) {}
+ResponseReader::ResponseReader(ReaderCaps caps, std::shared_ptr<evidence::Spool> spool)
+    : impl_(std::make_unique<Impl>(caps, std::move(spool))) {}
 ResponseReader::~ResponseReader() = default;
 ResponseReader::ResponseReader(ResponseReader&&) noexcept = default;
 ResponseReader& ResponseReader::operator=(ResponseReader&&) noexcept = default;
@@ -293,7 +563,8 @@ void ResponseReader::OnHeaders(int status, std::string_view content_type,
   Observation& seen = impl_->seen;
   seen.http_status = status;
   seen.content_type = base::Shorten(base::Visible(content_type.substr(0, 800)), kQuoteBytes);
-  seen.event_stream = IsEventStream(content_type);
+  seen.media_type_ok =
+      IsMediaType(content_type, impl_->form.stream ? "text/event-stream" : "application/json");
   if (!retry_after.empty()) {
     seen.retry_after = base::Shorten(base::Visible(retry_after.substr(0, 800)), kQuoteBytes);
   }
@@ -304,16 +575,22 @@ bool ResponseReader::OnBody(std::string_view bytes, base::Instant at) {
   if (!impl.over_cap.empty()) return false;
   if (bytes.empty()) return true;
   if (!impl.seen.first_byte) impl.seen.first_byte = at;
-  const std::size_t room = impl.caps.raw_bytes - std::min(impl.caps.raw_bytes, impl.raw.size());
-  impl.raw.append(bytes.substr(0, room));
+  impl.last_byte = at;
   const std::size_t allowed = impl.caps.body_bytes - impl.body_bytes;
   const bool whole = bytes.size() <= allowed;
   // What is over the cap is not read, so that a split of the bytes changes nothing.
   bytes = bytes.substr(0, allowed);
   impl.body_bytes += bytes.size();
-  if (impl.seen.http_status == 200 && impl.seen.event_stream && !impl.sse.Feed(bytes, at)) {
+  impl.raw.Append(bytes.substr(0, impl.caps.raw_bytes - impl.raw.size()));
+  if (impl.seen.http_status != 200 || !impl.seen.media_type_ok) {
+    impl.body.append(
+        bytes.substr(0, 2 * kBodyHeadBytes - std::min(2 * kBodyHeadBytes, impl.body.size())));
+  } else if (!impl.form.stream) {
+    impl.body.append(bytes);
+  } else if (!impl.sse.Feed(bytes, at) && impl.over_cap.empty()) {
     impl.over_cap = impl.sse.over_cap();
-  } else if (!whole) {
+  }
+  if (impl.over_cap.empty() && !whole) {
     impl.over_cap = fmt::format("a body over {} bytes", impl.caps.body_bytes);
   }
   return impl.over_cap.empty();
@@ -325,15 +602,19 @@ void ResponseReader::OnEnd(EndKind end, std::string_view detail, base::Instant a
   seen.closed = at;
   seen.end = end;
   seen.end_detail = base::Shorten(base::Visible(detail.substr(0, 4096)), 1024);
-  if (end == EndKind::kOverCap && !impl.over_cap.empty()) seen.end_detail = impl.over_cap;
+  if (seen.http_status && !(*seen.http_status == 200 && seen.media_type_ok)) {
+    seen.body_head = base::Shorten(base::Visible(impl.body), kBodyHeadBytes);
+  } else if (!impl.form.stream && end == EndKind::kComplete && !impl.body.empty()) {
+    impl.OnWholeBody();
+    if (!impl.over_cap.empty()) seen.end = EndKind::kOverCap;
+  }
+  if (seen.end == EndKind::kOverCap && !impl.over_cap.empty()) seen.end_detail = impl.over_cap;
+  impl.JoinToolCalls();
   if (!seen.usage && seen.usage_problem.empty()) {
     seen.usage_problem = impl.usage_null ? "null" : "absent";
   }
-  if (seen.http_status && !(*seen.http_status == 200 && seen.event_stream)) {
-    seen.body_head = base::Shorten(
-        base::Visible(std::string_view(impl.raw).substr(0, 2 * kBodyHeadBytes)), kBodyHeadBytes);
-  }
-  if (const std::string unfinished = impl.sse.unfinished(); !unfinished.empty()) {
+  const std::string unfinished = impl.over_cap.empty() ? impl.sse.unfinished() : "";
+  if (!unfinished.empty()) {
     seen.unfinished = Quote(unfinished);
     if (seen.done_seen) {
       seen.notes.push_back("the body ended inside an event after [DONE]: " + seen.unfinished);
@@ -345,15 +626,20 @@ void ResponseReader::OnEnd(EndKind end, std::string_view detail, base::Instant a
   }
 }
 
-void ResponseReader::Reset() {
+void ResponseReader::Reset(const ResponseForm& form) {
   Impl& impl = *impl_;
+  impl.form = form;
   impl.sse.Reset();
   impl.seen = Observation{};
-  impl.raw.clear();
+  impl.raw.Clear();
+  impl.body.clear();
   impl.body_bytes = 0;
   impl.over_cap.clear();
+  impl.choices.clear();
+  impl.tool_calls.clear();
+  impl.argument_bytes = 0;
   impl.usage_null = impl.noted_replacement = impl.noted_empty_object = impl.noted_empty_reason =
-      false;
+      impl.noted_both_reasonings = impl.noted_late_output = false;
 }
 
 bool ResponseReader::done_seen() const {
@@ -362,8 +648,11 @@ bool ResponseReader::done_seen() const {
 const Observation& ResponseReader::observation() const {
   return impl_->seen;
 }
-const std::string& ResponseReader::raw() const {
+const evidence::RawBytes& ResponseReader::raw() const {
   return impl_->raw;
+}
+evidence::RawBytes ResponseReader::TakeRaw() {
+  return std::move(impl_->raw);
 }
 
 }  // namespace upgrade_gate::load

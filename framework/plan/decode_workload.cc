@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "framework/plan/decode.h"
 
@@ -16,15 +18,62 @@ using std::chrono::milliseconds;
 constexpr Whole kRounds{1, 1000};
 constexpr Whole kRequests{1, 1'000'000};
 
+void DecodeExcludedIds(const Value& value, std::vector<std::int64_t>* ids) {
+  if (!IsList(value)) return;
+  for (const Value& item : Items(value, "excluded id")) {
+    if (std::int64_t id = 0; Read(item, &id, Whole{0, 20'000'000})) ids->push_back(id);
+  }
+  std::sort(ids->begin(), ids->end());
+  ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
+}
+
+void DecodeSyntheticTokens(Mapping& m, Prompts* prompts) {
+  m.Optional("first_id", &prompts->first_id, Whole{0, 10'000'000});
+  m.Optional("id_count", &prompts->id_count, Whole{2, 10'000'000});
+  m.Optional("shared_prefix", &prompts->shared_prefix, Whole{0, 10'000'000});
+  m.Optional("turns", &prompts->turns, Whole{1, 1000});
+  const auto excluded = m.Take("excluded_ids");
+  if (!excluded) return;
+  DecodeExcludedIds(*excluded, &prompts->excluded_ids);
+  std::erase_if(prompts->excluded_ids, [&](std::int64_t id) {
+    return id < prompts->first_id || id >= prompts->first_id + prompts->id_count;
+  });
+  if (static_cast<std::int64_t>(prompts->excluded_ids.size()) + 2 > prompts->id_count) {
+    excluded->Fail(fmt::format("\"excluded_ids\" leaves fewer than 2 of {} ids to draw from",
+                               prompts->id_count));
+  }
+}
+
 void DecodePrompts(const Value& value, Prompts* prompts) {
+  *prompts = {};
   Mapping m(value.context, value.node, "\"prompts\"", value.path);
-  m.Required("kind", &prompts->kind,
-             Choices<PromptKind>{{"synthetic-tokens", PromptKind::kSyntheticTokens}});
+  if (!m.Required("kind", &prompts->kind,
+                  Choices<PromptKind>{{"synthetic-tokens", PromptKind::kSyntheticTokens},
+                                      {"text", PromptKind::kText},
+                                      {"file", PromptKind::kFile}})) {
+    return m.Abandon();
+  }
+  m.Optional("fresh", &prompts->fresh);
+  if (prompts->kind == PromptKind::kFile) {
+    m.Required("path", &prompts->file.path);
+    if (const auto sha256 = m.Need("sha256", "the same prompts in every run and both arms")) {
+      Read(*sha256, &prompts->file.sha256, Digest{});
+    }
+    m.Required("format", &prompts->format,
+               Choices<PromptFormat>{{"jsonl", PromptFormat::kJsonl},
+                                     {"sharegpt", PromptFormat::kShareGpt},
+                                     {"aiperf", PromptFormat::kAiperf}});
+    return;
+  }
   if (const auto seed = m.Need("seed", "both arms must get the same prompts, in every run")) {
     Read(*seed, &prompts->seed);
   }
-  m.Optional("first_id", &prompts->first_id, Whole{0, 10'000'000});
-  m.Optional("id_count", &prompts->id_count, Whole{2, 10'000'000});
+  if (prompts->kind == PromptKind::kText) {
+    m.Optional("images", &prompts->images, Whole{0, 16});
+    m.Optional("image_pixels", &prompts->image_pixels, Whole{1, 512});
+  } else {
+    DecodeSyntheticTokens(m, prompts);
+  }
 }
 
 void DecodeSampling(const Value& value, Sampling* sampling) {
@@ -32,6 +81,54 @@ void DecodeSampling(const Value& value, Sampling* sampling) {
   m.Optional("temperature", &sampling->temperature, Real{0, 2});
   m.Optional("top_p", &sampling->top_p, Real{0, 1, Bound::kExcluded});
   m.Optional("seed", &sampling->seed, Whole{0, INT64_MAX});
+  m.Optional("top_k", &sampling->top_k, Whole{-1, 10'000'000});
+  m.Optional("min_p", &sampling->min_p, Real{0, 1});
+  m.Optional("presence_penalty", &sampling->presence_penalty, Real{-2, 2});
+  m.Optional("frequency_penalty", &sampling->frequency_penalty, Real{-2, 2});
+  m.Optional("repetition_penalty", &sampling->repetition_penalty, Real{0, 10, Bound::kExcluded});
+}
+
+// What a case may say otherwise than the workload: which requests are made.
+void DecodeRequestKeys(Mapping& m, Api* api, Prompts* prompts, Sampling* sampling) {
+  m.Optional("api", api, Choices<Api>{{"completions", Api::kCompletions}, {"chat", Api::kChat}});
+  if (const auto of = m.Take("prompts")) DecodePrompts(*of, prompts);
+  if (const auto of = m.Take("sampling")) DecodeSampling(*of, sampling);
+}
+
+// 256, or {max: 512, stop: natural}
+void DecodeOutput(const Value& value, Case* c) {
+  constexpr Whole kTokens{1, 1'000'000};
+  if (value.node.kind != Node::Kind::kMapping) {
+    Read(value, &c->output_tokens, kTokens);
+    return;
+  }
+  Mapping m(value.context, value.node, "\"output_tokens\"", value.path);
+  m.Required("max", &c->output_tokens, kTokens);
+  m.Required("stop", &c->stop, Choices<OutputStop>{{"natural", OutputStop::kNatural}});
+}
+
+// What the prompts ask of the case's other keys.
+void CheckPrompts(Mapping& m, const Case& c) {
+  const Prompts& prompts = c.prompts;
+  const auto fail = [&](std::string message) {
+    m.Fail(fmt::format("the case {}: {}", Quoted(c.name), message));
+  };
+  if (prompts.kind == PromptKind::kSyntheticTokens && c.api == Api::kChat) {
+    fail("chat takes text, not token ids: write prompts {kind: text, seed: 7}");
+  }
+  if (prompts.images > 0 && c.api == Api::kCompletions)
+    fail("only chat takes images: write api: chat");
+  if (prompts.shared_prefix > 0 && prompts.shared_prefix >= c.input_tokens) {
+    fail(fmt::format("the shared prefix of {} tokens leaves nothing of {} input tokens",
+                     prompts.shared_prefix, c.input_tokens));
+  }
+  if (prompts.turns > 1 && c.requests % prompts.turns != 0) {
+    fail(fmt::format("{} requests are not whole conversations of {} turns", c.requests,
+                     prompts.turns));
+  }
+  if (prompts.turns > 1 && c.input_tokens - prompts.shared_prefix < prompts.turns) {
+    fail(fmt::format("{} input tokens are too few for {} turns", c.input_tokens, prompts.turns));
+  }
 }
 
 void DecodeWarmup(const Value& value, std::optional<int>* requests) {
@@ -105,23 +202,34 @@ void DecodeClosedLoop(Mapping& m, Case* c) {
 void DecodeCase(const Value& value, Case* c) {
   Mapping m(value.context, value.node, "a case", value.path);
   m.Required("name", &c->name, PlainName{});
-  m.Required("input_tokens", &c->input_tokens, Whole{1, 10'000'000});
-  m.Required("output_tokens", &c->output_tokens, Whole{1, 1'000'000});
+  DecodeRequestKeys(m, &c->api, &c->prompts, &c->sampling);
+  if (c->prompts.kind == PromptKind::kFile) {
+    m.Refuse("input_tokens",
+             "has no meaning with prompts from a file, which are as long as they are");
+  } else {
+    m.Required("input_tokens", &c->input_tokens, Whole{1, 10'000'000});
+  }
+  if (const auto output = m.Need("output_tokens")) DecodeOutput(*output, c);
+  m.Optional("allow_empty_output", &c->allow_empty_output);
   m.Optional("shape", &c->shape, PlainName{});
   if (m.Has("rate")) {
     DecodeOpenLoop(m, c);
   } else {
     DecodeClosedLoop(m, c);
   }
+  CheckPrompts(m, *c);
 }
 
-void DecodeCases(const Value& value, std::vector<Case>* cases) {
+void DecodeCases(const Value& value, const Workload& workload, std::vector<Case>* cases) {
   if (!IsList(value)) return;
   if (value.node.items.empty())
     value.Fail("\"cases\" is empty: a workload needs at least one case");
   for (const Value& item : Items(value, "case")) {
     Case& c = cases->emplace_back();
     c.location = item.node.at;
+    c.api = workload.api;
+    c.prompts = workload.prompts;
+    c.sampling = workload.sampling;
     DecodeCase(item, &c);
   }
 }
@@ -130,9 +238,13 @@ void DecodeCases(const Value& value, std::vector<Case>* cases) {
 
 void DecodeWorkload(const Value& value, Workload* workload) {
   Mapping m(value.context, value.node, "the workload", value.path);
-  m.Optional("api", &workload->api, Choices<Api>{{"completions", Api::kCompletions}});
-  if (const auto prompts = m.Need("prompts")) DecodePrompts(*prompts, &workload->prompts);
-  if (const auto sampling = m.Take("sampling")) DecodeSampling(*sampling, &workload->sampling);
+  m.Need("prompts");
+  DecodeRequestKeys(m, &workload->api, &workload->prompts, &workload->sampling);
+  m.Optional(
+      "acceptance", &workload->acceptance,
+      Choices<Acceptance>{{"strict", Acceptance::kStrict}, {"lenient", Acceptance::kLenient}});
+  m.Optional("keep_streams", &workload->keep_streams,
+             Choices<KeepStreams>{{"failed", KeepStreams::kFailed}, {"all", KeepStreams::kAll}});
   m.Optional("rounds", &workload->rounds, kRounds);
   if (const auto warmup = m.Take("warmup")) DecodeWarmup(*warmup, &workload->warmup_requests);
   if (const auto guard = m.Take("guard")) {
@@ -147,7 +259,7 @@ void DecodeWorkload(const Value& value, Workload* workload) {
   const Span span{milliseconds(1), hours(24)};
   m.Optional("request_timeout", &workload->request_timeout, span);
   m.Optional("stall_limit", &workload->stall_limit, span);
-  if (const auto cases = m.Need("cases")) DecodeCases(*cases, &workload->cases);
+  if (const auto cases = m.Need("cases")) DecodeCases(*cases, *workload, &workload->cases);
   const auto is_open = [](const Case& c) { return c.open.has_value(); };
   if (arrivals && std::none_of(workload->cases.begin(), workload->cases.end(), is_open)) {
     arrivals->Fail("\"arrivals\" has a meaning only where a case has a \"rate\"");

@@ -46,6 +46,46 @@ std::string_view Name(ArmRole role) {
   return "attribution";
 }
 
+std::string_view Name(Api api) {
+  return api == Api::kChat ? "chat" : "completions";
+}
+
+std::string_view Name(PromptKind kind) {
+  switch (kind) {
+    case PromptKind::kText:
+      return "text";
+    case PromptKind::kFile:
+      return "file";
+    case PromptKind::kSyntheticTokens:
+      break;
+  }
+  return "synthetic-tokens";
+}
+
+std::string_view Name(PromptFormat format) {
+  switch (format) {
+    case PromptFormat::kShareGpt:
+      return "sharegpt";
+    case PromptFormat::kAiperf:
+      return "aiperf";
+    case PromptFormat::kJsonl:
+      break;
+  }
+  return "jsonl";
+}
+
+std::string_view Name(Acceptance profile) {
+  return profile == Acceptance::kLenient ? "lenient" : "strict";
+}
+
+std::string_view Name(OutputStop stop) {
+  return stop == OutputStop::kNatural ? "natural" : "fixed";
+}
+
+std::string_view Name(KeepStreams keep) {
+  return keep == KeepStreams::kAll ? "all" : "failed";
+}
+
 std::string_view Name(Arrivals arrivals) {
   switch (arrivals) {
     case Arrivals::kConstant:
@@ -128,6 +168,15 @@ int Case::early_in_flight() const {
 
 int ResolvedPlan::warmup_requests(const Case& of) const {
   return workload.warmup_requests.value_or(of.early_in_flight());
+}
+
+int ResolvedPlan::rounds(const Case& of) const {
+  int most = 0;
+  for (const BootStep& step : order) {
+    const bool runs = std::find(step.cases.begin(), step.cases.end(), of.name) != step.cases.end();
+    if (runs) most = std::max(most, step.rounds);
+  }
+  return most;
 }
 
 }  // namespace upgrade_gate::plan

@@ -115,16 +115,44 @@ struct BootStep {
   int rounds = 0;                  // resolved: at least 1
 };
 
-enum class Api { kCompletions };
-enum class PromptKind { kSyntheticTokens };
+enum class Api { kCompletions, kChat };
+std::string_view Name(Api api);
+enum class PromptKind {
+  kSyntheticTokens,  // token ids of an exact number
+  kText,             // text of an exact number of tokens, by the server's own tokenizer
+  kFile,             // prompts or whole bodies of the user's
+};
+std::string_view Name(PromptKind kind);
+enum class PromptFormat {
+  kJsonl,
+  kShareGpt,
+  kAiperf
+};  // of a file: fixtures/prompts/prompt_file.h
+std::string_view Name(PromptFormat format);
 
 struct Prompts {
   PromptKind kind = PromptKind::kSyntheticTokens;
   std::uint64_t seed = 0;
-  // Token ids are drawn from [first_id, first_id + id_count): above the special
-  // ids and below the vocabulary of every model that people serve.
+  // Token ids are drawn from [first_id, first_id + id_count), without the
+  // excluded ones: above the special ids and below the vocabulary of every model
+  // that people serve.
   std::int64_t first_id = 1000;
   std::int64_t id_count = 20000;
+  std::vector<std::int64_t> excluded_ids = {};  // ascending, within the range
+  // Synthetic tokens only. The tokens that all prompts of a case begin with, as
+  // a system prompt; less than any input.
+  std::int64_t shared_prefix = 0;
+  // Synthetic tokens only. Requests come as conversations of so many turns, each
+  // a longer prefix of the same tokens; the last has all input tokens.
+  int turns = 1;
+  // False: every round sends the prompts of the first again.
+  bool fresh = true;
+  // Chat with text only: so many images a message.
+  int images = 0;
+  int image_pixels = 64;  // width and height
+  // File only.
+  PinnedFile file = {};
+  PromptFormat format = PromptFormat::kJsonl;
 };
 
 // All sampling fields are always sent: a model's own defaults never decide.
@@ -132,7 +160,26 @@ struct Sampling {
   double temperature = 0;
   double top_p = 1;
   std::int64_t seed = 1;
+  std::int64_t top_k = -1;  // all
+  double min_p = 0;
+  double presence_penalty = 0;
+  double frequency_penalty = 0;
+  double repetition_penalty = 1;
 };
+
+// Which irregularities of a response fail it and which are only noted: the table
+// is in framework/load/acceptance.cc.
+enum class Acceptance { kStrict, kLenient };
+std::string_view Name(Acceptance profile);
+
+// How long an output is: exactly as asked for, or to the model's own end and at
+// most as long.
+enum class OutputStop { kFixed, kNatural };
+std::string_view Name(OutputStop stop);
+
+// Of which requests the evidence holds the raw bytes of the response.
+enum class KeepStreams { kFailed, kAll };
+std::string_view Name(KeepStreams keep);
 
 struct Guard {
   std::optional<int> consecutive_failures;  // of formal requests of one case; absent: no guard
@@ -153,8 +200,14 @@ struct OpenLoop {
 struct Case {
   std::string name;
   Location location;
-  std::int64_t input_tokens = 0;
+  // Of the workload, unless the case says otherwise.
+  Api api = Api::kCompletions;
+  Prompts prompts;
+  Sampling sampling;
+  std::int64_t input_tokens = 0;  // with prompts from a file: not known, 0
   std::int64_t output_tokens = 0;
+  OutputStop stop = OutputStop::kFixed;
+  bool allow_empty_output = false;  // an answer without text, reasoning or tool call is accepted
   // Closed loop: requests kept in flight. With `open`, 0.
   int concurrency = 0;
   std::optional<OpenLoop> open;
@@ -172,6 +225,8 @@ struct Workload {
   Api api = Api::kCompletions;
   Prompts prompts;
   Sampling sampling;
+  Acceptance acceptance = Acceptance::kStrict;
+  KeepStreams keep_streams = KeepStreams::kFailed;
   int rounds = 3;
   // Requests before the first round of each case in each boot; absent: as many
   // as Case::early_in_flight.
@@ -299,6 +354,8 @@ struct ResolvedPlan {
   // The cases a gate looks at, in the plan's order; never empty after Resolve.
   std::vector<const Case*> Select(const Selection& selection) const;
   int warmup_requests(const Case& of) const;
+  // The most rounds of the case that a boot measures.
+  int rounds(const Case& of) const;
 };
 
 }  // namespace upgrade_gate::plan

@@ -15,22 +15,6 @@ namespace {
 
 using base::Json;
 
-std::string_view Name(Api api) {
-  switch (api) {
-    case Api::kCompletions:
-      break;
-  }
-  return "completions";
-}
-
-std::string_view Name(PromptKind kind) {
-  switch (kind) {
-    case PromptKind::kSyntheticTokens:
-      break;
-  }
-  return "synthetic-tokens";
-}
-
 Json ToJson(const PinnedFile& file) {
   return {{"path", file.path}, {"sha256", file.sha256}};
 }
@@ -88,16 +72,67 @@ Json ToJson(const std::vector<Arm>& arms) {
   return json;
 }
 
+// Options that came later are written only where they are not at their default:
+// evidence of a plan that does not use them keeps its workload's digest.
+template <typename T>
+void WriteUnless(const T& standard, Json& json, const char* key, const T& value) {
+  if (value != standard) json[key] = value;
+}
+
+Json ToJson(const Prompts& prompts) {
+  const Prompts standard;
+  Json json = {{"kind", Name(prompts.kind)}};
+  if (prompts.kind == PromptKind::kFile) {
+    json["file"] = ToJson(prompts.file);
+    json["format"] = Name(prompts.format);
+  } else {
+    json["seed"] = prompts.seed;
+  }
+  if (prompts.kind == PromptKind::kSyntheticTokens) {
+    json["first_id"] = prompts.first_id;
+    json["id_count"] = prompts.id_count;
+  }
+  WriteUnless(standard.excluded_ids, json, "excluded_ids", prompts.excluded_ids);
+  WriteUnless(standard.shared_prefix, json, "shared_prefix", prompts.shared_prefix);
+  WriteUnless(standard.turns, json, "turns", prompts.turns);
+  WriteUnless(standard.fresh, json, "fresh", prompts.fresh);
+  if (prompts.images > 0) {
+    json["images"] = prompts.images;
+    json["image_pixels"] = prompts.image_pixels;
+  }
+  return json;
+}
+
+Json ToJson(const Sampling& sampling) {
+  const Sampling standard;
+  Json json = {
+      {"temperature", sampling.temperature}, {"top_p", sampling.top_p}, {"seed", sampling.seed}};
+  WriteUnless(standard.top_k, json, "top_k", sampling.top_k);
+  WriteUnless(standard.min_p, json, "min_p", sampling.min_p);
+  WriteUnless(standard.presence_penalty, json, "presence_penalty", sampling.presence_penalty);
+  WriteUnless(standard.frequency_penalty, json, "frequency_penalty", sampling.frequency_penalty);
+  WriteUnless(standard.repetition_penalty, json, "repetition_penalty", sampling.repetition_penalty);
+  return json;
+}
+
+// What a case has of its own.
+void WriteRequestKeys(Json& json, const Case& c, const Workload& workload) {
+  if (c.api != workload.api) json["api"] = Name(c.api);
+  WriteUnless(ToJson(workload.prompts), json, "prompts", ToJson(c.prompts));
+  WriteUnless(ToJson(workload.sampling), json, "sampling", ToJson(c.sampling));
+  if (c.stop != OutputStop::kFixed) json["stop"] = Name(c.stop);
+  WriteUnless(false, json, "allow_empty_output", c.allow_empty_output);
+}
+
 Json ToJson(const Workload& workload) {
   Json json;
   json["api"] = Name(workload.api);
-  json["prompts"] = {{"kind", Name(workload.prompts.kind)},
-                     {"seed", workload.prompts.seed},
-                     {"first_id", workload.prompts.first_id},
-                     {"id_count", workload.prompts.id_count}};
-  json["sampling"] = {{"temperature", workload.sampling.temperature},
-                      {"top_p", workload.sampling.top_p},
-                      {"seed", workload.sampling.seed}};
+  json["prompts"] = ToJson(workload.prompts);
+  json["sampling"] = ToJson(workload.sampling);
+  if (workload.acceptance != Acceptance::kStrict) json["acceptance"] = Name(workload.acceptance);
+  if (workload.keep_streams != KeepStreams::kFailed) {
+    json["keep_streams"] = Name(workload.keep_streams);
+  }
   json["rounds"] = workload.rounds;
   json["warmup"] = {{"requests", workload.warmup_requests ? Json(*workload.warmup_requests)
                                                           : Json("concurrency")}};
@@ -120,6 +155,7 @@ Json ToJson(const Workload& workload) {
     } else {
       out["concurrency"] = c.concurrency;
     }
+    WriteRequestKeys(out, c, workload);
     json["cases"].push_back(std::move(out));
   }
   return json;

@@ -13,8 +13,7 @@ class BodySink final : public load::TransferSink {
   void OnHead(load::TransferId, const load::ResponseHead& head, base::Instant) override {
     status = head.status;
   }
-  void OnBody(load::TransferId id, std::string_view bytes,
-              const load::Arrival&) override {
+  void OnBody(load::TransferId id, std::string_view bytes, const load::Arrival&) override {
     over_cap = body.size() + bytes.size() > kFetchBodyCap;
     if (over_cap) return transport_.Cancel(id);  // at once: Poll takes all that is there
     body.append(bytes);
@@ -35,10 +34,13 @@ class BodySink final : public load::TransferSink {
 }  // namespace
 
 base::Result<Fetched> Fetch(load::Transport& transport, base::Clock& clock, const std::string& url,
-                            base::Instant until, const std::function<bool()>& give_up) {
+                            base::Instant until, const std::function<bool()>& give_up,
+                            const std::string& json_body) {
   BodySink sink(transport);
   load::HttpRequest request;
-  request.method = "GET";
+  request.method = json_body.empty() ? "GET" : "POST";
+  if (!json_body.empty()) request.headers = {{"Content-Type", "application/json"}};
+  request.body = json_body;
   request.url = url;
   UG_ASSIGN(const load::TransferId id, transport.Start(request, sink));
   Fetched fetched;

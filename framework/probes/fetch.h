@@ -1,4 +1,4 @@
-// One GET over a Transport, whole body in memory. Private to this folder.
+// One GET or POST over a Transport, whole body in memory. Private to this folder.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,10 @@ struct Fetched {
   std::string problem;
 };
 
-// An error is the transport's own; a server that refuses or hangs is a Fetched.
+// A POST if there is a body, which is JSON. An error is the transport's own; a
+// server that refuses or hangs is a Fetched.
 base::Result<Fetched> Fetch(load::Transport& transport, base::Clock& clock, const std::string& url,
-                            base::Instant until, const std::function<bool()>& give_up);
+                            base::Instant until, const std::function<bool()>& give_up,
+                            const std::string& json_body = {});
 
 }  // namespace upgrade_gate::probes

@@ -9,8 +9,8 @@
 #include "framework/base/json.h"
 #include "framework/base/random.h"
 #include "framework/base/text.h"
-#include "framework/load/driver.h"
 #include "framework/load/completion_request.h"
+#include "framework/load/driver.h"
 #include "framework/probes/fetch.h"
 
 namespace upgrade_gate::probes {
@@ -92,6 +92,7 @@ class Waiter {
   base::Result<bool> TryHealth();
   base::Result<bool> TryModels();
   base::Result<bool> TryGeneration();
+  load::Prompt MakePrompt() const;
   base::Result<std::string> Version();
   base::Result<Fetched> Get(const std::string& path);
   // Beats the heart; true, with `over_` set, when waiting on is pointless.
@@ -206,28 +207,46 @@ base::Result<bool> Waiter::TryModels() {
   return false;
 }
 
-base::Result<bool> Waiter::TryGeneration() {
-  base::Random random(spec_.prompts.seed, "readiness");
-  load::TokenIds prompt;
-  while (prompt.size() < kPromptTokens) {
-    prompt.push_back(spec_.prompts.first_id +
-                     static_cast<std::int64_t>(
-                         random.Below(static_cast<std::uint64_t>(spec_.prompts.id_count))));
+// Token ids where the load is of them too; otherwise a text, whose length is the
+// server's to say.
+load::Prompt Waiter::MakePrompt() const {
+  if (spec_.api == plan::Api::kChat) {
+    return {.input = std::vector<load::Message>{
+                {.role = "user", .text = "Count from one to ten.", .images = {}}}};
   }
+  if (spec_.prompts.kind != plan::PromptKind::kSyntheticTokens) {
+    return {.input = std::string("Count from one to ten: one, two,")};
+  }
+  base::Random random(spec_.prompts.seed, "readiness");
+  load::TokenIds ids;
+  while (ids.size() < kPromptTokens) {
+    const std::int64_t id =
+        spec_.prompts.first_id +
+        static_cast<std::int64_t>(random.Below(static_cast<std::uint64_t>(spec_.prompts.id_count)));
+    const auto& excluded = spec_.prompts.excluded_ids;
+    if (!std::binary_search(excluded.begin(), excluded.end(), id)) ids.push_back(id);
+  }
+  return {.input = std::move(ids), .tokens = static_cast<std::int64_t>(kPromptTokens)};
+}
+
+base::Result<bool> Waiter::TryGeneration() {
+  const load::RequestSettings settings{.served_name = spec_.served_name,
+                                       .sampling = spec_.sampling,
+                                       .api = spec_.api,
+                                       .output_tokens = kOutputTokens,
+                                       .acceptance = spec_.acceptance};
+  UG_ASSIGN(const load::PreparedRequest request, load::PrepareRequest(settings, MakePrompt()));
   load::Load load;
-  load.url = server_.url() + "/v1/completions";
+  load.url = server_.url() + std::string(load::PathOf(settings.api));
   // The first generation may compile kernels for minutes: only our own deadline,
   // which Over() watches, ends it.
   load.request_timeout = load.stall_limit = spec_.timeout + std::chrono::minutes(1);
   if (generation_.empty()) generation_ = "generation: no answer yet";
   UG_ASSIGN(const load::LoadResult result,
-            load::RunLoad(
-                transport_, clock_, load,
-                {load::PrepareCompletion(spec_.served_name, spec_.sampling, prompt, kOutputTokens)},
-                [this] {
-                  return Over() ? load::StopSignal{evidence::StopReason::kInterrupted, *over_}
-                                : load::StopSignal{};
-                }));
+            load::RunLoad(transport_, clock_, load, {request}, [this] {
+              return Over() ? load::StopSignal{evidence::StopReason::kInterrupted, *over_}
+                            : load::StopSignal{};
+            }));
   if (result.requests.empty()) return false;  // over
   const evidence::RequestRecord& record = result.requests.front();
   if (record.accepted()) {

@@ -19,6 +19,8 @@ struct ReadinessSpec {
   std::string served_name;
   plan::Sampling sampling;
   plan::Prompts prompts;  // the range of token ids to draw from
+  plan::Api api = plan::Api::kCompletions;
+  plan::Acceptance acceptance = plan::Acceptance::kStrict;
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   std::chrono::milliseconds retry_every{100};
   std::chrono::milliseconds heartbeat_every = std::chrono::seconds(30);

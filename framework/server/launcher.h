@@ -26,6 +26,9 @@ struct ServerSpec {
   std::filesystem::path plan_directory;  // relative paths start here; the server's working folder
   std::string run_id;                    // marks everything that belongs to this run
   int boot = 0;
+  // Indices of the GPUs that this capture was allocated, the only ones the server
+  // may use; empty: none were allocated, and what the plan says holds.
+  std::vector<std::string> gpus;
   std::uint64_t log_cap_bytes = std::uint64_t{256} << 20;  // more is counted, not kept
 };
 

@@ -40,21 +40,23 @@ echo "end capture" >> "$here/log"
 class Project:
     """A project without a language that judges plans; `add` are its upgrade_gate_add lines."""
 
-    def __init__(self, folder, add, command=harness.COMMAND):
+    def __init__(self, folder, add, command=harness.COMMAND, gates=os.environ["UPGRADE_GATE_GATES"]):
         self.source, self.build = folder / "source", folder / "build"
         self.source.mkdir(exist_ok=True)
         (self.source / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.25)\nproject(consumer LANGUAGES NONE)\nenable_testing()\n"
             f"set(UPGRADE_GATE_COMMAND [==[{command}]==])\n"
-            f"set(UPGRADE_GATE_GATES [==[{os.environ['UPGRADE_GATE_GATES']}]==])\n"
+            f"set(UPGRADE_GATE_GATES [==[{gates}]==])\n"
             f"include([==[{ROOT}/ci/cmake/UpgradeGate.cmake]==])\n{add}\n")
         subprocess.run([CMAKE, "-G", "Ninja", "-S", self.source, "-B", self.build],
                        check=True, capture_output=True, timeout=120)
 
-    def ctest(self, *arguments):
-        return subprocess.run(
-            [CTEST, "--test-dir", self.build, "-L", "^upgrade-gate$", "--no-tests=error", *arguments],
-            capture_output=True, text=True, timeout=300)
+    def command(self, *arguments):
+        return [CTEST, "--test-dir", self.build, "-L", "^upgrade-gate$", "--no-tests=error", *arguments]
+
+    def ctest(self, *arguments, env=None):
+        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=300,
+                              env={**os.environ, **(env or {})})
 
     def tests(self):
         shown = subprocess.run([CTEST, "--test-dir", self.build, "--show-only=json-v1"],

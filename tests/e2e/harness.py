@@ -108,6 +108,8 @@ class Experiment(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.addCleanup(self.assert_no_server_left)
         self.run_folder = self.folder / "run"
+        # Captures of other builds on this machine are none of these tests' business.
+        os.environ["UPGRADE_GATE_HOST_LOCK"] = str(self.folder / "host.lock")
         self.plan = self.folder / "plan.yaml"
         self.write_profiles()
         self.write_plan()

@@ -175,7 +175,14 @@ TEST_F(StoreTest, WhatTheReaderWouldRefuseIsNotWritten) {
   EXPECT_THAT(refused([](auto& r) { r.requests[0].usage.reset(); }), HasSubstr("without usage"));
   EXPECT_THAT(refused([](auto& r) { r.requests[0].text_bytes = 0; }), HasSubstr("without text"));
   EXPECT_THAT(refused([](auto& r) { r.requests[0].times.first_text.reset(); }),
-              HasSubstr("without the times"));
+              HasSubstr("the times of its first and last output are not those of what came"));
+  EXPECT_THAT(refused([](auto& r) {
+                r.requests[0].text_bytes = 0;
+                r.requests[0].times.first_token.reset();
+                r.requests[0].times.first_text.reset();
+                r.requests[0].times.last_token.reset();
+              }),
+              HasSubstr("without text or other output"));
   EXPECT_THAT(refused([](auto& r) { r.requests[0].times.done.reset(); }), HasSubstr("terminator"));
   EXPECT_THAT(refused([](auto& r) { r.requests[0].times.first_text = Ms(98); }),
               HasSubstr("first_text is 2000000 ns before first_token"));
@@ -184,6 +191,40 @@ TEST_F(StoreTest, WhatTheReaderWouldRefuseIsNotWritten) {
                         "200000000 ns"));
   EXPECT_THAT(refused([](auto& r) { r.requests[0].notes = {std::string(70'000, 'x')}; }),
               HasSubstr("is over the cap of 65536"));
+}
+
+TEST_F(StoreTest, OtherOutputThanStreamedTextIsKept) {
+  RequestRecord reasoning = Accepted(0);
+  reasoning.text_bytes = 0;
+  reasoning.reasoning_bytes = 7;
+  reasoning.reasoning_field = "reasoning";
+  reasoning.times.first_text.reset();
+  RequestRecord call = reasoning;
+  call.index = 1;
+  call.reasoning_bytes = 0;
+  call.reasoning_field.clear();
+  call.tool_calls = 2;
+  RequestRecord body = Accepted(2);
+  body.streamed = false;
+  body.times.done.reset();
+  body.times.first_token.reset();
+  body.times.first_text.reset();
+  body.input_tokens.reset();
+  RequestRecord empty = body;
+  empty.index = 3;
+  empty.text_bytes = 0;
+  empty.times.last_token.reset();
+  empty.empty_allowed = true;
+  ASSERT_EQ(Write(RoundOf("baseline", 1, 1, {reasoning, call, body, empty})), "(no error)");
+  const auto round = ReadRound(first());
+  ASSERT_TRUE(round) << ErrorOf(round);
+  EXPECT_EQ(round->requests[0].reasoning_field, "reasoning");
+  EXPECT_EQ(round->requests[0].reasoning_bytes, 7);
+  EXPECT_EQ(round->requests[1].tool_calls, 2);
+  EXPECT_TRUE(round->requests[1].streamed);
+  EXPECT_FALSE(round->requests[2].streamed);
+  EXPECT_EQ(round->requests[2].input_tokens, std::nullopt);
+  EXPECT_TRUE(round->requests[3].empty_allowed);
 }
 
 TEST_F(StoreTest, HostileTextIsMadeVisibleWhenWritten) {
@@ -365,6 +406,7 @@ TEST_F(StoreTest, NoRoundsAtAllIsAnEmptyList) {
 TEST_F(StoreTest, ABootIsReadAsItWasWrittenAndReplacedAsItGoesOn) {
   BootRecord boot = BootOf("candidate", 2);
   boot.resumes = 1;
+  boot.gpus = {"0", "11"};
   boot.exit = "";
   ASSERT_TRUE(WriteBoot(layout(), boot));
   EXPECT_EQ(ReadBoots(layout())->at(0).exit, "");
@@ -381,6 +423,7 @@ TEST_F(StoreTest, ABootIsReadAsItWasWrittenAndReplacedAsItGoesOn) {
   EXPECT_EQ(read.arm, "candidate");
   EXPECT_EQ(read.resumes, 1);
   EXPECT_EQ(read.host, "host-a");
+  EXPECT_THAT(read.gpus, ElementsAre("0", "11"));
   EXPECT_EQ(read.client_sha256, boot.client_sha256);
   EXPECT_EQ(read.started_at, boot.started_at);
   EXPECT_EQ(read.version, "1.2.3");

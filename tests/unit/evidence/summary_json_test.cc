@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <clocale>
@@ -26,6 +27,7 @@ Summary Sample() {
   BootRecord resumed = BootOf("candidate", 2);
   resumed.resumes = 1;
   resumed.identity = "";
+  resumed.gpus = {"0", "1"};
   auto summary =
       Summarize(capture, {BootOf("baseline", 1), resumed}, {round, stopped}, {"8k", "1k-512-c1"});
   EXPECT_TRUE(summary) << ErrorOf(summary);
@@ -40,6 +42,7 @@ TEST(SummaryJsonTest, WhatIsReadWritesTheSameBytes) {
   EXPECT_EQ(read->capture.incidents, Sample().capture.incidents);
   EXPECT_EQ(read->boots.at(1).resumes, 1);
   EXPECT_EQ(read->boots.at(0).resumes, std::nullopt);
+  EXPECT_EQ(read->boots.at(1).gpus, Sample().boots.at(1).gpus);
   EXPECT_EQ(read->boots.at(0).pins.at(1).found, "");
   EXPECT_EQ(read->boots.at(0).argv, BootOf("baseline", 1).argv);
   EXPECT_EQ(read->cases.at(0).name, "8k");
@@ -52,6 +55,20 @@ TEST(SummaryJsonTest, WhatIsReadWritesTheSameBytes) {
   EXPECT_EQ(stopped.planned, 5);
   EXPECT_TRUE(stopped.latency.at(Metric::kTtft).percentiles_ms.empty());
   EXPECT_EQ(read->arms.at("baseline").counts.by_kind.at(FailureKind::kEmptyOutput), 1);
+}
+
+TEST(SummaryJsonTest, GpusAreMissingWithoutAnAllocationAndNeverEmpty) {
+  const auto json = base::ParseJson(WriteSummary(Sample()));
+  ASSERT_TRUE(json);
+  EXPECT_FALSE(json->at("boots").at(0).contains("gpus"));
+  EXPECT_EQ(json->at("boots").at(1).at("gpus").dump(), R"(["0","1"])");
+  for (const char* wrong : {"[]", "null", "[0]", R"(["0\u001b"])", R"("0")"}) {
+    base::Json changed = *json;
+    changed["boots"][1]["gpus"] = base::Json::parse(wrong);
+    const auto read = ReadSummary(changed.dump());
+    ASSERT_FALSE(read) << wrong;
+    EXPECT_THAT(ErrorOf(read), testing::StartsWith("boots[1]: ")) << wrong;
+  }
 }
 
 TEST(SummaryJsonTest, UsesTheNamesOfTheMachineReadableOutput) {

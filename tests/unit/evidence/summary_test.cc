@@ -48,6 +48,16 @@ TEST(LatencyTest, CountsFromTheScheduleAndNotFromTheSending) {
   EXPECT_EQ(LatencyMs(request, Metric::kTpot), 25.0);  // 100 ms over 4 gaps
 }
 
+TEST(LatencyTest, ReasoningAloneHasNoTimeToText) {
+  RequestRecord request = Accepted(0);
+  request.times.first_text.reset();
+  EXPECT_EQ(LatencyMs(request, Metric::kTtft), std::nullopt);
+  EXPECT_EQ(LatencyMs(request, Metric::kTpot), 10.0);
+  request.times.first_token.reset();  // one body
+  EXPECT_EQ(LatencyMs(request, Metric::kTpot), std::nullopt);
+  EXPECT_EQ(LatencyMs(request, Metric::kE2e), 200.0);
+}
+
 TEST(LatencyTest, NanosecondsAreKept) {
   RequestRecord request = Accepted(0);
   request.times.scheduled = base::Nanoseconds(1);

@@ -88,6 +88,16 @@ std::vector<Broken> BrokenExperiments() {
        Finding::kNotRecorded, kOpen, true, "the digest of its client is not recorded"},
       {"another host", [](Experiment& e) { e.Boot(2).host = "node-2\x1b"; }, Finding::kHostsDiffer,
        kFail, true, "different hosts: node-1 in boot 1 and node-2\\x1b in boot 2"},
+      {"other GPUs",
+       [](Experiment& e) {
+         e.Boot(1).gpus = {"0", "1"};
+         e.Boot(2).gpus = {"2", "3\x1b"};
+       },
+       Finding::kGpusDiffer, kFail, true,
+       "different GPUs: GPUs 0,1 in boot 1 and GPUs 2,3\\x1b in boot 2"},
+      {"GPUs allocated to one boot only", [](Experiment& e) { e.Boot(2).gpus = {"0"}; },
+       Finding::kGpusDiffer, kFail, true,
+       "different GPUs: GPUs 0 in boot 2 and no allocated GPUs in boot 1"},
       {"host not recorded", [](Experiment& e) { e.Boot(1).host.clear(); }, Finding::kNotRecorded,
        kOpen, true, "the host of boot 1 (baseline) is not recorded"},
       {"a boot without a record", [](Experiment& e) { e.summary().boots.pop_back(); },
@@ -144,6 +154,9 @@ TEST(ProvenanceGate, RoundsOfDifferentHostsAreNotPooledIntoALevelEither) {
   EXPECT_EQ(Judge(e, MinThroughput(kCase, 900)).verdict, Verdict::kPass);
   e.Boot(second).host = "node-2";
   EXPECT_EQ(Judge(e, MinThroughput(kCase, 900)).finding, Finding::kHostsDiffer);
+  e.Boot(second).host = e.Boot(2).host;
+  e.Boot(second).gpus = {"1"};
+  EXPECT_EQ(Judge(e, MinThroughput(kCase, 900)).finding, Finding::kGpusDiffer);
 }
 
 TEST(ProvenanceGate, ListsEveryProblemAndFailsBeforeItDoubts) {

@@ -61,7 +61,7 @@ class DriverTest : public ::testing::Test {
     auto result = RunLoad(transport_, clock_, load_, requests_, stop);
     EXPECT_TRUE(result) << (result ? "" : result.error().message);
     EXPECT_EQ(transport_.in_flight(), 0);
-    return result ? *result : LoadResult{};
+    return result ? *std::move(result) : LoadResult{};
   }
   std::vector<int> StartedMs() const {
     std::vector<int> times;
@@ -112,7 +112,7 @@ TEST_F(DriverTest, RecordsExactTimesOfOneRequest) {
   EXPECT_EQ(record.prompt_sha256, requests_[0].prompt_sha256);
   EXPECT_EQ(result.duration, 22ms);
   EXPECT_EQ(result.stopped, StopReason::kNone);
-  EXPECT_THAT(result.failed_streams, IsEmpty());
+  EXPECT_THAT(result.streams, IsEmpty());
 }
 
 TEST_F(DriverTest, SendsTheBodyToTheUrl) {
@@ -169,10 +169,20 @@ TEST_F(DriverTest, AFailedRequestKeepsItsRawBytesAndIsNotRetried) {
   const LoadResult result = Run(3);
   EXPECT_THAT(Kinds(result), ElementsAre("accepted", "http_status", "accepted"));
   EXPECT_EQ(transport_.started.size(), 3u);
-  ASSERT_EQ(result.failed_streams.size(), 1u);
-  EXPECT_EQ(result.failed_streams[0].index, 1);
-  EXPECT_EQ(result.failed_streams[0].bytes, "busy");
+  ASSERT_EQ(result.streams.size(), 1u);
+  EXPECT_EQ(result.streams[0].index, 1);
+  EXPECT_EQ(result.streams[0].bytes, "busy");
   EXPECT_EQ(result.failures_in_a_row, 0);
+}
+
+TEST_F(DriverTest, KeepsAllStreamsWhereThePlanSaysSoAndSpoolsThem) {
+  load_.keep_streams = plan::KeepStreams::kAll;
+  load_.spool_folder = ::testing::TempDir();
+  transport_.scripts = {Good(), Refused(5ms), Good()};
+  const LoadResult result = Run(3);
+  ASSERT_EQ(result.streams.size(), 3u);
+  EXPECT_EQ(*result.streams[0].spooled->Read(), kText + kLastText + kUsage + kDone);
+  EXPECT_EQ(*result.streams[1].spooled->Read(), "busy");
 }
 
 TEST_F(DriverTest, TransportEndsAreJudged) {
@@ -349,7 +359,7 @@ TEST_F(DriverTest, AnInterruptionRecordsOnlyWhatEnded) {
   ASSERT_EQ(result.requests.size(), 1u);
   EXPECT_EQ(result.requests[0].index, 1);
   EXPECT_EQ(result.stopped, StopReason::kInterrupted);
-  EXPECT_THAT(result.failed_streams, IsEmpty());
+  EXPECT_THAT(result.streams, IsEmpty());
   EXPECT_EQ(result.failures_in_a_row, 0);
 }
 
@@ -558,7 +568,7 @@ TEST_F(DriverTest, ASecretThatAServerEchoesIsNotKept) {
   transport_.scripts = {
       Script().Head(1ms, 401, "text/plain").Body(2ms, "bad token s3cret!").End(3ms)};
   const LoadResult result = Run(1);
-  EXPECT_EQ(result.failed_streams[0].bytes, "bad token ******!");
+  EXPECT_EQ(result.streams[0].bytes, "bad token ******!");
   EXPECT_EQ(result.requests[0].failure->detail, "HTTP 401: bad token ******!");
 }
 

@@ -83,7 +83,7 @@ TEST(ResponseReader, KeepsRawBytesUpToTheCapAndReadsOn) {
   const std::string body = Text("a") + "data: [DONE]\n\n";
   EXPECT_TRUE(reader.OnBody(body.substr(0, 7), At(1)));
   EXPECT_TRUE(reader.OnBody(body.substr(7), At(2)));
-  EXPECT_EQ(reader.raw(), body.substr(0, 10));
+  EXPECT_EQ(*reader.raw().Read(), body.substr(0, 10));
   EXPECT_TRUE(reader.done_seen());
 }
 
@@ -160,11 +160,24 @@ TEST(ResponseReader, NotesAnEventCutOffAfterDone) {
               ElementsAre("the body ended inside an event after [DONE]: \"data: x\""));
 }
 
-TEST(ResponseReader, DeepNestingIsMalformedNotACrash) {
+TEST(ResponseReader, DeepNestingIsOverACapOfOurs) {
+  const auto nested = [](std::size_t depth) {
+    return "data: {\"choices\":[],\"x\":" + std::string(depth, '[') + std::string(depth, ']') +
+           "}\n\n";
+  };
   ResponseReader reader = Streaming();
-  reader.OnBody("data: " + std::string(100000, '[') + "\n\n", At(1));
-  reader.OnBody("data: " + std::string(2000, '[') + std::string(2000, ']') + "\n\n", At(1));
-  EXPECT_THAT(reader.observation().malformed, HasSubstr("not JSON"));
+  EXPECT_TRUE(reader.OnBody(nested(60), At(1)));
+  EXPECT_EQ(reader.observation().events, 1);
+  // What follows in the same read is not read any more.
+  EXPECT_FALSE(reader.OnBody(nested(64) + nested(1), At(1)));
+  reader.OnEnd(EndKind::kOverCap, "", At(1));
+  EXPECT_EQ(reader.observation().events, 1);
+  EXPECT_EQ(reader.observation().end_detail, "JSON nested over 64 levels");
+  for (const std::size_t bomb : {std::size_t{2000}, std::size_t{1} << 20}) {
+    ResponseReader other = Streaming({.sse = {.line_bytes = 4 << 20}});
+    EXPECT_FALSE(other.OnBody(nested(bomb), At(1)));
+    EXPECT_FALSE(other.OnBody("data: " + std::string(bomb, '[') + "\n\n", At(1)));
+  }
 }
 
 TEST(ResponseReader, ResetForgetsEverything) {
@@ -189,7 +202,7 @@ TEST(ResponseReader, ResetForgetsEverything) {
   EXPECT_EQ(seen.usage_problem, "absent");
   EXPECT_EQ(seen.first_byte, At(3));
   EXPECT_FALSE(seen.retry_after);
-  EXPECT_EQ(reader.raw(), "\n\n" + Text("\xef\xbf\xbd"));
+  EXPECT_EQ(*reader.raw().Read(), "\n\n" + Text("\xef\xbf\xbd"));
 }
 
 TEST(ResponseReader, MayBeMoved) {

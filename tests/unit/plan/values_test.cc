@@ -135,6 +135,53 @@ TEST(Values, WorkloadIsReadWhole) {
   EXPECT_EQ(w.cases[1].shape, "");
 }
 
+TEST(Values, ACaseMaySayItsRequestsOtherwise) {
+  const Workload w =
+      MustResolve(
+          Edit(Edit(kProcessPlan, "  cases:",
+                    "  acceptance: lenient\n  keep_streams: all\n"
+                    "  sampling: {temperature: 0.5, top_k: 40, min_p: 0.1}\n  cases:"),
+               "{name: long, input_tokens: 512, output_tokens: 16",
+               "{name: long, api: chat, prompts: {kind: text, seed: 8, images: 2}, sampling: "
+               "{temperature: 1}, allow_empty_output: true, input_tokens: 512, "
+               "output_tokens: {max: 16, stop: natural}"))
+          .workload;
+  EXPECT_EQ(w.acceptance, Acceptance::kLenient);
+  EXPECT_EQ(w.keep_streams, KeepStreams::kAll);
+  const Case& plain = w.cases[0];
+  EXPECT_EQ(plain.api, Api::kCompletions);
+  EXPECT_EQ(plain.prompts.kind, PromptKind::kSyntheticTokens);
+  EXPECT_EQ(plain.prompts.seed, 7U);
+  EXPECT_EQ(plain.sampling.temperature, 0.5);
+  EXPECT_EQ(plain.stop, OutputStop::kFixed);
+  EXPECT_FALSE(plain.allow_empty_output);
+  const Case& own = w.cases[1];
+  EXPECT_EQ(own.api, Api::kChat);
+  EXPECT_EQ(own.prompts.kind, PromptKind::kText);
+  EXPECT_EQ(own.prompts.images, 2);
+  EXPECT_EQ(own.sampling.temperature, 1);
+  EXPECT_EQ(own.sampling.top_k, 40);
+  EXPECT_EQ(own.sampling.min_p, 0.1);
+  EXPECT_EQ(own.stop, OutputStop::kNatural);
+  EXPECT_EQ(own.output_tokens, 16);
+  EXPECT_TRUE(own.allow_empty_output);
+}
+
+TEST(Values, PromptsOfTokensAndFilesAreReadWhole) {
+  const auto prompts = [](const std::string& text) {
+    return MustResolve(Edit(kProcessPlan, "{kind: synthetic-tokens, seed: 7}", text))
+        .workload.prompts;
+  };
+  const Prompts tokens = prompts(
+      "{kind: synthetic-tokens, seed: 7, first_id: 10, id_count: 50, excluded_ids: [59, 12, 12, "
+      "3], "
+      "shared_prefix: 16, turns: 2, fresh: false}");
+  EXPECT_EQ(tokens.excluded_ids, (std::vector<std::int64_t>{12, 59}));
+  EXPECT_EQ(tokens.shared_prefix, 16);
+  EXPECT_EQ(tokens.turns, 2);
+  EXPECT_FALSE(tokens.fresh);
+}
+
 TEST(Values, WorkloadHasDefaults) {
   const ResolvedPlan plan = MustResolve(kProcessPlan);
   EXPECT_EQ(plan.workload.rounds, 3);
