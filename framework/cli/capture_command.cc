@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +14,7 @@
 #include "framework/capture/capture.h"
 #include "framework/cli/commands.h"
 #include "framework/cli/failing_report.h"
+#include "framework/cli/signals.h"
 #include "framework/load/curl_transport.h"
 #include "framework/server/gpu_allocation.h"
 #include "framework/server/watchdog.h"
@@ -25,21 +24,6 @@ namespace {
 
 using base::ExitCode;
 using base::Result;
-
-std::atomic<bool> g_interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // it is set by a signal handler
-
-void OnSignal(int) {
-  g_interrupted = true;
-}
-
-void CatchSignals() {
-  struct sigaction action {};
-  action.sa_handler = OnSignal;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
-  action.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &action, nullptr);
-}
 
 // The host's name, and a hash of its machine id where it has one: two hosts of
 // one name are told apart, and the id itself is not given away.
@@ -93,7 +77,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
     UG_TRY(fail_report(gpus.error().kind, gpus.error().message));
     return tl::unexpected(gpus.error());
   }
-  CatchSignals();
+  CatchSignals(SecondSignal::kIgnored);
 
   // A plain name of at most 64 bytes: it marks processes and stands in an argv.
   const std::string run_id = fmt::format("{}-{}-{}", plan.plan.name.substr(0, 32), getpid(),
@@ -123,7 +107,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
       .gpus = *gpus,
       .run_id = run_id,
       .host_lock = {*host_lock, options.host_lock},
-      .interrupted = [] { return g_interrupted.load(); },
+      .interrupted = Interrupted,
       .say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); },
       .at = at,
   };

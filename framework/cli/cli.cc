@@ -17,6 +17,13 @@ constexpr const char* kFooter =
     "Exit codes: 0 accept, 10 reject, 11 inconclusive, 12 usage or plan error,\n"
     "13 infrastructure, 14 evidence broken or tampered with, 15 nothing ran.";
 
+constexpr const char* kLoadFooter =
+    "Metrics of --fail-if: ttft, tpot, inter_chunk, e2e with .p50 .p90 .p95 .p99 (800ms);\n"
+    "output_tokens_per_s (900tok/s); requests_per_s (2.5/s); succeeded, failures and failure\n"
+    "kinds such as empty_output (1%, 0). Operators: > >= < <=. A metric without a value holds.\n"
+    "Exit codes: 0 measured, 10 a --fail-if holds, 11 the client or a load that was not\n"
+    "delivered spoiled the numbers, 12 usage, 13 not reached or not complete, 15 nothing sent.";
+
 const std::map<std::string, Format> kFormats{{"text", Format::kText}, {"json", Format::kJson}};
 const std::map<std::string, capture::WhenHeld> kWhenHeld{{"wait", capture::WhenHeld::kWait},
                                                          {"fail", capture::WhenHeld::kFail}};
@@ -109,6 +116,56 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
   report->add_option("--project", report_options.project,
                      "The folder that CI checked out: attachments are relative to it (default: the "
                      "current folder), and so is the plan's file when it is given");
+
+  LoadOptions load_options;
+  CLI::App* load =
+      add(app, "load", "A load test of any endpoint", [&] { return RunLoadTest(load_options); });
+  load->footer(kLoadFooter);
+  load->add_option("URL", load_options.url, "http://HOST:PORT, or up to /v1 or the endpoint")
+      ->required();
+  load->add_option("--model", load_options.model, "The served name")->required();
+  load->add_option("--input-tokens", load_options.input_tokens, "Of each request")->required();
+  load->add_option("--output-tokens", load_options.output_tokens, "Of each request")->required();
+  load->add_option("--concurrency", load_options.concurrency, "Closed loop: requests in flight");
+  load->add_option("--rate", load_options.rate, "Open loop: requests sent a second: 2.5/s");
+  load->add_option("--arrivals", load_options.arrivals, "Of --rate: poisson (default), constant");
+  load->add_option("--requests", load_options.requests, "Requests of a round");
+  load->add_option("--duration", load_options.duration,
+                   "Of a round, instead of --requests: 60s, 10min; what is in flight then ends");
+  load->add_option("--rounds", load_options.rounds, "Repetitions, each with fresh prompts (1)");
+  load->add_option("--warmup", load_options.warmup,
+                   "Requests before the first round, counted apart (the concurrency, or the "
+                   "requests of a second)");
+  load->add_option(
+      "--api", load_options.api,
+      "completions (default): token ids; chat: text, counted by the server where it can");
+  load->add_option(
+      "--stop", load_options.stop,
+      "fixed (default): exactly --output-tokens; natural: the model's own end, at most "
+      "so many");
+  load->add_option("--acceptance", load_options.acceptance,
+                   "strict (default); lenient: harmless irregularities are only noted");
+  load->add_option("--stall-limit", load_options.stall_limit,
+                   "The longest time without a byte (120s)");
+  load->add_option("--request-timeout", load_options.request_timeout,
+                   "The longest time of a request (10min)");
+  load->add_option("--seed", load_options.seed,
+                   "Of prompts and arrivals; one of its own for each run by default, so that no "
+                   "prefix cache knows the prompts");
+  load->add_option("--header", load_options.headers, "'NAME: VALUE' of every request; repeatable")
+      ->allow_extra_args(false);
+  load->add_option("--token-env", load_options.token_env,
+                   "The environment variable that holds the bearer token");
+  load->add_option("--token-file", load_options.token_file, "The file that holds it");
+  load->add_option("--ca", load_options.ca_file, "PEM file of the authorities for https");
+  load->add_option("--json", load_options.json,
+                   "Where to write the result as JSON; -: standard output, the page then goes to "
+                   "standard error");
+  load->add_option("--save-vllm", load_options.save_vllm,
+                   "Where to write the fields of vllm bench serve --save-result");
+  load->add_option("--fail-if", load_options.fail_if,
+                   "'METRIC OP VALUE': exit code 10 if it holds; repeatable")
+      ->allow_extra_args(false);
 
   WatchdogOptions watchdog_options;
   CLI::App* watchdog = add(app, "watchdog", "Ends what a dead run left; started by capture itself",

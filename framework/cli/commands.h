@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/base/exit_code.h"
 #include "framework/capture/host_lock.h"
@@ -66,6 +67,21 @@ struct ReportOptions {
   std::optional<std::filesystem::path> project;  // absent: the current folder
 };
 base::Result<base::ExitCode> WriteReport(const ReportOptions& options);
+
+// As given, unread: load_settings.h reads them.
+struct LoadOptions {
+  std::string url;
+  std::string model;
+  std::string input_tokens, output_tokens;
+  std::optional<std::string> concurrency, rate, arrivals, requests, duration;
+  std::optional<std::string> rounds, warmup, api, stop, acceptance, stall_limit, request_timeout,
+      seed;
+  std::vector<std::string> headers;
+  std::optional<std::string> token_env, token_file, ca_file;
+  std::optional<std::string> json, save_vllm;
+  std::vector<std::string> fail_if;
+};
+base::Result<base::ExitCode> RunLoadTest(const LoadOptions& options);
 
 struct WatchdogOptions {
   std::string run_id;

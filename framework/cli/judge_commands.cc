@@ -1,9 +1,7 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "framework/base/file.h"
 #include "framework/base/text.h"
@@ -12,6 +10,7 @@
 #include "framework/cli/evidence_age.h"
 #include "framework/cli/failing_report.h"
 #include "framework/cli/judged_run.h"
+#include "framework/cli/terminal.h"
 #include "framework/gates/judge.h"
 #include "reports/junit/junit.h"
 #include "reports/text/summary_text.h"
@@ -21,13 +20,6 @@ namespace {
 
 using base::ExitCode;
 using base::Result;
-
-// Colour only for a person at a terminal who did not refuse it.
-text::Color TerminalColor() {
-  const char* no_color = std::getenv("NO_COLOR");
-  const bool refused = no_color != nullptr && *no_color != '\0';
-  return isatty(STDOUT_FILENO) == 1 && !refused ? text::Color::kAlways : text::Color::kNever;
-}
 
 text::TextOptions OptionsOf(const JudgedRun& run, text::Color color) {
   return {.color = color, .run = run.layout.run(), .plan_file = run.plan.file};
@@ -59,7 +51,7 @@ Result<ExitCode> JudgeRun(const JudgeOptions& options) {
     fmt::print("{}", gates::WriteJudgement(run.judgement, run.evidence.summary));
   } else {
     fmt::print("{}", text::RenderSummary(run.plan.plan, run.evidence.summary, run.judgement,
-                                         OptionsOf(run, TerminalColor())));
+                                         OptionsOf(run, ColorFor(stdout))));
   }
   return gates::ExitCodeOf(run.judgement.decision);
 }
@@ -69,7 +61,7 @@ Result<ExitCode> ExplainGate(const ExplainOptions& options) {
   std::vector<std::string> ids;
   for (const gates::GateResult& gate : run.judgement.gates) {
     if (gate.id == options.gate) {
-      fmt::print("{}", text::RenderExplanation(gate, OptionsOf(run, TerminalColor())));
+      fmt::print("{}", text::RenderExplanation(gate, OptionsOf(run, ColorFor(stdout))));
       return ExitCode::kAccept;
     }
     ids.push_back(gate.id);
@@ -132,7 +124,7 @@ Result<std::optional<base::Error>> WriteJudgedReport(const ReportOptions& option
   UG_TRY(base::WriteFileAtomically(
       report / "verdict.env", obstacle ? text::RenderBrokenEnv(base::ExitCodeOf(obstacle->kind))
                                        : text::RenderVerdictEnv(run.judgement)));
-  fmt::print("{}", summary(TerminalColor()));
+  fmt::print("{}", summary(ColorFor(stdout)));
   return obstacle;
 }
 

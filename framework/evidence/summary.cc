@@ -27,14 +27,7 @@ Latency LatencyOf(const std::vector<RequestRecord>& requests, Metric metric) {
   for (const RequestRecord& request : requests) {
     if (const auto value = LatencyMs(request, metric)) values.push_back(*value);
   }
-  std::sort(values.begin(), values.end());
-  Latency latency;
-  latency.count = static_cast<int>(values.size());
-  if (values.empty()) return latency;
-  for (const int percentile : kPercentiles) {
-    latency.percentiles_ms[percentile] = Percentile(values, percentile);
-  }
-  return latency;
+  return SummarizeValues(std::move(values));
 }
 
 FailureCounts Count(const std::vector<RequestRecord>& requests) {
@@ -49,6 +42,19 @@ FailureCounts Count(const std::vector<RequestRecord>& requests) {
 void Add(const FailureCounts& more, FailureCounts& to) {
   to.requests += more.requests;
   for (const auto& [kind, count] : more.by_kind) to.by_kind[kind] += count;
+}
+
+}  // namespace
+
+Latency SummarizeValues(std::vector<double> values_ms) {
+  std::sort(values_ms.begin(), values_ms.end());
+  Latency latency;
+  latency.count = static_cast<int>(values_ms.size());
+  if (values_ms.empty()) return latency;
+  for (const int percentile : kPercentiles) {
+    latency.percentiles_ms[percentile] = Percentile(values_ms, percentile);
+  }
+  return latency;
 }
 
 RoundSummary SummarizeRound(const RoundRecord& round) {
@@ -77,6 +83,8 @@ RoundSummary SummarizeRound(const RoundRecord& round) {
   }
   return summary;
 }
+
+namespace {
 
 std::string PlaceOf(const RoundRecord& round) {
   return base::Visible(fmt::format("case {}, arm {}, boot {}, round {}", round.case_name, round.arm,

@@ -40,6 +40,7 @@ struct Latency {
   int count = 0;                         // successful requests that have this latency
   std::map<int, double> percentiles_ms;  // by kPercentiles; empty when count is 0
 };
+Latency SummarizeValues(std::vector<double> values_ms);
 
 struct FailureCounts {
   int requests = 0;  // the denominator: sent, formal
@@ -62,6 +63,8 @@ struct RoundSummary {
   base::Sha256Hex inputs;
   std::optional<ClientHealth> client;
 };
+
+RoundSummary SummarizeRound(const RoundRecord& round);
 
 struct ArmRounds {
   std::vector<RoundSummary> rounds;  // by boot, then round

@@ -153,6 +153,8 @@ class Slot final : public TransferSink {
   std::uint64_t look = 0;  // the last that found text, and how many texts
   std::int64_t texts_in_look = 0;
   bool inexact_look = false;
+  std::vector<float> gaps_ms;  // kept only where the load asks for them
+  Instant last_output;
 
  private:
   Driver& driver_;
@@ -165,6 +167,7 @@ struct ShardResult {
   Instant last_end;
   evidence::ClientHealth client;
   std::vector<base::Nanoseconds> lags;
+  std::vector<std::pair<int, std::vector<float>>> gaps_ms;  // by request
 };
 
 // One shard: every `shards`-th request and slot, on one thread.
@@ -205,6 +208,7 @@ class Driver {
   base::Status RefillClosed(Instant now);
   base::Status RefillOpen(Instant now);
   Slot* FreeSlot();
+  void KeepGaps(Slot& slot, std::int64_t texts);
   void Ended(Slot& slot, EndKind kind, std::string_view detail, Instant at);
   void Close(Slot& slot, EndKind kind, std::string_view detail, Instant at);
   void KeepStream(int index, evidence::RawBytes raw);
@@ -266,6 +270,8 @@ void Slot::OnEnd(TransferId, const TransferEnd& end, Instant at) {
 
 void Driver::Read(Slot& slot, const Arrival& arrival, std::int64_t texts) {
   if (texts == 0) return;
+  if (load_.progress != nullptr) load_.progress->chunks += texts;
+  if (load_.keep_gaps) KeepGaps(slot, texts);
   if (slot.look != arrival.look) {
     slot.look = arrival.look;
     slot.texts_in_look = 0;
@@ -283,6 +289,14 @@ void Driver::Read(Slot& slot, const Arrival& arrival, std::int64_t texts) {
     slot.inexact_look = true;
     ++result_.client.inexact_reads;
   }
+}
+
+void Driver::KeepGaps(Slot& slot, std::int64_t texts) {
+  const bool first = slot.last_output == Instant{};
+  const std::chrono::duration<float, std::milli> gap = slot.last_arrival - slot.last_output;
+  if (!first) slot.gaps_ms.push_back(gap.count());
+  slot.gaps_ms.resize(slot.gaps_ms.size() + static_cast<std::size_t>(texts - 1));
+  slot.last_output = slot.last_arrival;
 }
 
 void Driver::Ended(Slot& slot, const TransferEnd& end, Instant at) {
@@ -359,6 +373,11 @@ void Driver::Ended(Slot& slot, EndKind kind, std::string_view detail, Instant at
   if (!record.accepted() || load_.keep_streams == plan::KeepStreams::kAll) {
     KeepStream(record.index, slot.reader.TakeRaw());
   }
+  if (load_.keep_gaps) result_.gaps_ms.emplace_back(record.index, std::move(slot.gaps_ms));
+  if (load_.progress != nullptr) {
+    ++load_.progress->ended;
+    if (!record.accepted()) ++load_.progress->failed;
+  }
   common_.Count(record);
 }
 
@@ -378,6 +397,8 @@ base::Status Driver::StartIn(Slot& slot, Instant scheduled) {
   const ResponseForm& form = requests_[slot.index].expected.form;
   slot.reader.Reset(form);
   slot.scheduled = scheduled;
+  slot.gaps_ms.clear();
+  slot.last_output = {};
   slot.sent = slot.last_read = slot.last_arrival = clock_.now();
   HttpRequest request;
   request.url = load_.url;
@@ -387,6 +408,7 @@ base::Status Driver::StartIn(Slot& slot, Instant scheduled) {
   UG_ASSIGN(slot.id, transport_.Start(request, slot));
   slot.busy = true;
   InFlight(+1);
+  if (load_.progress != nullptr) ++load_.progress->sent;
   result_.requests.emplace_back();
   next_limit_ = std::min(next_limit_, NextLimit(slot));
   return {};
@@ -589,12 +611,14 @@ LoadResult Merge(const Load& load, const Common& common, std::vector<ShardResult
   LoadResult result;
   evidence::ClientHealth& client = result.client;
   std::vector<base::Nanoseconds> lags;
+  std::vector<std::pair<int, std::vector<float>>> gaps_ms;
   client.threads = static_cast<int>(shards.size());
   for (ShardResult& shard : shards) {
     std::move(shard.requests.begin(), shard.requests.end(), std::back_inserter(result.requests));
     std::move(shard.streams.begin(), shard.streams.end(), std::back_inserter(result.streams));
     result.duration = std::max(result.duration, shard.last_end - common.start());
     lags.insert(lags.end(), shard.lags.begin(), shard.lags.end());
+    std::move(shard.gaps_ms.begin(), shard.gaps_ms.end(), std::back_inserter(gaps_ms));
     const evidence::ClientHealth& part = shard.client;
     if (part.delivered) client.delivered = client.delivered.value_or(0) + *part.delivered;
     client.held_back += part.held_back;
@@ -609,6 +633,10 @@ LoadResult Merge(const Load& load, const Common& common, std::vector<ShardResult
   const auto by_index = [](const auto& a, const auto& b) { return a.index < b.index; };
   std::sort(result.requests.begin(), result.requests.end(), by_index);
   std::sort(result.streams.begin(), result.streams.end(), by_index);
+
+  std::sort(gaps_ms.begin(), gaps_ms.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [index, gaps] : gaps_ms) result.gaps_ms.push_back(std::move(gaps));
 
   std::vector<base::Nanoseconds> late;
   for (const auto& request : result.requests) {

@@ -8,7 +8,9 @@
 // client, is in it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -25,6 +27,12 @@
 #include "framework/load/transport.h"
 
 namespace upgrade_gate::load {
+
+// How far a running load is. The load writes, any thread may read; only for people.
+struct Progress {
+  std::atomic<std::int64_t> sent = 0, ended = 0, failed = 0;
+  std::atomic<std::int64_t> chunks = 0;  // events that carried output
+};
 
 struct Load {
   std::string url;  // of the completions endpoint
@@ -50,6 +58,8 @@ struct Load {
   std::optional<int> consecutive_failures;
   int failures_in_a_row = 0;  // carried over from the case's last round
   ReaderCaps caps;
+  bool keep_gaps = false;        // LoadResult::gaps_ms
+  Progress* progress = nullptr;  // outlives the load; may be null
   plan::KeepStreams keep_streams = plan::KeepStreams::kFailed;
   // Where raw bytes wait while the load runs, in an unnamed file a shard; absent:
   // in memory. An error of it ends the load.
@@ -62,7 +72,10 @@ struct Load {
 struct LoadResult {
   std::vector<evidence::RequestRecord> requests;  // those that were sent, by index
   std::vector<evidence::RawStream> streams;       // of the failed, or of all; by index
-  base::Nanoseconds duration{};                   // from the first scheduled moment to the last end
+  // With Load::keep_gaps, for each of `requests`: milliseconds from one event that
+  // carried output to the next; 0 between those that came in one read.
+  std::vector<std::vector<float>> gaps_ms;
+  base::Nanoseconds duration{};  // from the first scheduled moment to the last end
   evidence::StopReason stopped = evidence::StopReason::kNone;
   std::string stop_detail;
   int failures_in_a_row = 0;  // at the end

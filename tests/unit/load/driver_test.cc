@@ -115,6 +115,52 @@ TEST_F(DriverTest, RecordsExactTimesOfOneRequest) {
   EXPECT_THAT(result.streams, IsEmpty());
 }
 
+TEST_F(DriverTest, KeepsTheGapsBetweenOutputsOnlyWhereTheyAreAskedFor) {
+  const auto script = [] {
+    Script stream;
+    stream.Head(9ms)
+        .Body(10ms, kText)
+        .Body(14ms, kText + kText, 1ms)
+        .Body(20ms, kLastText + kUsage);
+    return stream.Body(21ms, kDone).End(22ms);
+  };
+  transport_.scripts = {script()};
+  EXPECT_THAT(Run(1).gaps_ms, IsEmpty());
+
+  load_.keep_gaps = true;
+  // The second of the two requests has its own, and a failed one has what it had.
+  transport_.scripts = {script(), Refused(5ms), Good()};
+  const LoadResult result = Run(3);
+  // By arrival, which was 1 ms before the read; two that came together have none between them.
+  EXPECT_THAT(result.gaps_ms, ElementsAre(ElementsAre(3, 0, 7), IsEmpty(), ElementsAre(10)));
+}
+
+TEST_F(DriverTest, TellsHowFarItIs) {
+  Progress progress;
+  load_.progress = &progress;
+  load_.concurrency = 2;
+  transport_.scripts = {Good(), Refused(5ms), Good()};
+  Run(3);
+  EXPECT_EQ(progress.sent, 3);
+  EXPECT_EQ(progress.ended, 3);
+  EXPECT_EQ(progress.failed, 1);
+  EXPECT_EQ(progress.chunks, 4);
+}
+
+TEST_F(DriverTest, WhatIsInterruptedHasNoGaps) {
+  load_.keep_gaps = true;
+  load_.concurrency = 2;
+  Script slow;
+  slow.Head(1ms).Body(2ms, kText).Body(500ms, kText);
+  transport_.scripts = {slow, Good(), slow};
+  const LoadResult result = Run(3, [this] {
+    return since_start() < 100ms ? StopSignal{} : StopSignal{StopReason::kInterrupted, "enough"};
+  });
+  ASSERT_EQ(result.requests.size(), 1U);
+  EXPECT_EQ(result.requests[0].index, 1);
+  EXPECT_THAT(result.gaps_ms, ElementsAre(ElementsAre(10)));
+}
+
 TEST_F(DriverTest, SendsTheBodyToTheUrl) {
   transport_.scripts = {Good()};
   Run(1);

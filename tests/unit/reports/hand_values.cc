@@ -1,10 +1,5 @@
 #include "tests/unit/reports/hand_values.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 namespace upgrade_gate::reports_test {
@@ -294,17 +289,6 @@ gates::Judgement HandJudgement() {
                           "the gain is not attributable to one change"};
   judgement.not_covered = {"1M context", "long-duration stability"};
   return judgement;
-}
-
-void ExpectGolden(const std::string& name, const std::string& actual) {
-  const std::filesystem::path path = std::filesystem::path(UPGRADE_GATE_GOLDEN) / name;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream expected;
-  expected << file.rdbuf();
-  if (file && expected.str() == actual) return;
-  const std::string aside = testing::TempDir() + "actual-" + name;
-  std::ofstream(aside, std::ios::binary) << actual;
-  ADD_FAILURE() << path << " differs from the output; compare it with " << aside;
 }
 
 }  // namespace upgrade_gate::reports_test

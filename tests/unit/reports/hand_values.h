@@ -9,6 +9,7 @@
 #include "framework/gates/judgement.h"
 #include "framework/plan/plan.h"
 #include "reports/junit/junit.h"
+#include "tests/support/golden_text.h"
 
 namespace upgrade_gate::reports_test {
 
@@ -34,8 +35,6 @@ JunitInput HostileInput(const std::string& text);
 // Every gate passes.
 gates::Judgement AcceptedJudgement();
 
-// True where `name` holds exactly `actual`; otherwise writes `actual` to a
-// temporary file and says where.
-void ExpectGolden(const std::string& name, const std::string& actual);
+using test_support::ExpectGolden;
 
 }  // namespace upgrade_gate::reports_test
