@@ -40,7 +40,8 @@ std::string_view Name(ClientFault fault) {
 std::vector<ClientFinding> FindClientFaults(const ClientHealth& health,
                                             std::optional<double> ttft_ms) {
   std::vector<ClientFinding> faults;
-  if (const double share = Share(health.inexact_reads, health.reads); share > kMostInexact) {
+  const double share = Share(health.inexact_reads, health.reads);
+  if (health.inexact_reads > 1 && share > kMostInexact) {
     faults.push_back(
         {ClientFault::kClientBound,
          fmt::format("{:.1f} % of {} reads were so late that several texts have one stamp, "

@@ -141,11 +141,9 @@ Json ToJson(const Workload& workload) {
   json["stall_limit_ms"] = workload.stall_limit.count();
   json["cases"] = Json::array();
   for (const Case& c : workload.cases) {
-    Json out = {{"name", c.name},
-                {"input_tokens", c.input_tokens},
-                {"output_tokens", c.output_tokens},
-                {"requests", c.requests},
-                {"shape", c.shape}};
+    Json out = {
+        {"name", c.name}, {"input_tokens", c.input_tokens}, {"output_tokens", c.output_tokens}};
+    // The order of the keys is part of the digest.
     if (c.open) {
       out["rate_per_s"] = c.open->rate.value;
       out["arrivals"] = Name(c.open->arrivals);
@@ -155,6 +153,8 @@ Json ToJson(const Workload& workload) {
     } else {
       out["concurrency"] = c.concurrency;
     }
+    out["requests"] = c.requests;
+    out["shape"] = c.shape;
     WriteRequestKeys(out, c, workload);
     json["cases"].push_back(std::move(out));
   }

@@ -54,6 +54,15 @@ TEST(ClientHealthTest, OneInAHundredInexactReadsIsAllowed) {
           "more than 1 %: give the client a core of its own"));
 }
 
+TEST(ClientHealthTest, OneInexactReadOfFewDecidesNothing) {
+  ClientHealth health = Good();
+  health.reads = 64;
+  health.inexact_reads = 1;
+  EXPECT_THAT(FaultsOf(health), IsEmpty());
+  health.inexact_reads = 2;
+  EXPECT_THAT(FaultsOf(health), ::testing::SizeIs(1));
+}
+
 TEST(ClientHealthTest, AnOpenLoopMayBeLateByAMillisecondOrAHundredthOfTheTtft) {
   ClientHealth health = GoodOpen();
   health.send_late_p99 = 1ms;
