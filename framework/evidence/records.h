@@ -87,7 +87,7 @@ struct ClientHealth {
   // above, and never a single outlier of several.
   base::Nanoseconds send_late_p99{};
   std::int64_t reads = 0;            // looks at a socket that found text
-  std::int64_t inexact_reads = 0;    // several texts, over 1 ms after their one stamp
+  std::int64_t inexact_reads = 0;    // several texts, over 5 ms after their one stamp
   std::int64_t unstamped_reads = 0;  // whose text the kernel gave no stamp for
   base::Nanoseconds lag_p99{};       // from the kernel's stamp to the client's read
   double cpu_share = 0;              // of the busiest thread; 1 is a whole core

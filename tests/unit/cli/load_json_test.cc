@@ -87,7 +87,7 @@ TEST(LoadJson, WhatHasNoValueIsNullAndThereForAReader) {
 TEST(LoadJson, AClientThatHurtTheNumbersSaysWhereAndHow) {
   LoadTest test = HandTest();
   test.rounds[1].record.client->reads = 100;
-  test.rounds[1].record.client->inexact_reads = 2;
+  test.rounds[1].record.client->inexact_reads = 20;
   const Json client = Written(Settings(), test)["client"];
   EXPECT_EQ(client["valid"], false);
   ASSERT_EQ(client["findings"].size(), 1U);

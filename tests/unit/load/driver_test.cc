@@ -556,12 +556,12 @@ TEST_F(DriverTest, WhereAllAreSentAtOnceNothingIsSaidOfTheConcurrency) {
 TEST_F(DriverTest, CountsReadsThatFoundSeveralTextsTooLate) {
   Script script;
   script.Head(1ms)
-      .Body(10ms, kText, 5ms)          // late, but one text
-      .Body(20ms, kText + kText, 1ms)  // two in one piece, in time
-      .Body(30ms, kText + kText, 2ms)  // too late to tell them apart
-      .Body(40ms, kText, 2ms)
-      .Body(40ms, kText, 2ms)  // two pieces of the same read
-      .Body(40ms, kText, 2ms)
+      .Body(10ms, kText, 9ms)          // late, but one text
+      .Body(20ms, kText + kText, 5ms)  // two in one piece, in time
+      .Body(30ms, kText + kText, 6ms)  // too late to tell them apart
+      .Body(40ms, kText, 6ms)
+      .Body(40ms, kText, 6ms)  // two pieces of the same read
+      .Body(40ms, kText, 6ms)
       .Body(50ms, ": ping\n\n", 9ms)                // no text
       .Body(60ms, kLastText + kUsage + kDone, 9ms)  // one text
       .End(61ms);
