@@ -42,11 +42,7 @@ std::vector<ClientFinding> FindClientFaults(const ClientHealth& health,
                                             std::optional<double> ttft_ms) {
   std::vector<ClientFinding> faults;
   const double share = Share(health.inexact_reads, health.reads);
-<<<<<<< HEAD
   if (share > kMostInexact && health.inexact_reads > kFewInexact) {
-=======
-  if (health.inexact_reads > 1 && share > kMostInexact) {
->>>>>>> wt-c1
     faults.push_back(
         {ClientFault::kClientBound,
          fmt::format("{:.1f} % of {} reads were so late that several texts have one stamp, "

@@ -141,15 +141,9 @@ Json ToJson(const Workload& workload) {
   json["stall_limit_ms"] = workload.stall_limit.count();
   json["cases"] = Json::array();
   for (const Case& c : workload.cases) {
-<<<<<<< HEAD
-    Json out = {{"name", c.name},
-                {"input_tokens", c.input_tokens},
-                {"output_tokens", c.output_tokens}};
-=======
     Json out = {
         {"name", c.name}, {"input_tokens", c.input_tokens}, {"output_tokens", c.output_tokens}};
     // The order of the keys is part of the digest.
->>>>>>> wt-c1
     if (c.open) {
       out["rate_per_s"] = c.open->rate.value;
       out["arrivals"] = Name(c.open->arrivals);

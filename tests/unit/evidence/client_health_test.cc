@@ -54,7 +54,6 @@ TEST(ClientHealthTest, OneInAHundredInexactReadsIsAllowed) {
           "more than 1 %: give the client a core of its own"));
 }
 
-<<<<<<< HEAD
 TEST(ClientHealthTest, AFewInexactReadsSayNothingOfAShortRound) {
   ClientHealth health = Good();
   health.reads = 90;
@@ -62,15 +61,6 @@ TEST(ClientHealthTest, AFewInexactReadsSayNothingOfAShortRound) {
   EXPECT_THAT(FaultsOf(health), IsEmpty());
   health.inexact_reads = 11;
   EXPECT_EQ(FaultsOf(health).size(), 1U);
-=======
-TEST(ClientHealthTest, OneInexactReadOfFewDecidesNothing) {
-  ClientHealth health = Good();
-  health.reads = 64;
-  health.inexact_reads = 1;
-  EXPECT_THAT(FaultsOf(health), IsEmpty());
-  health.inexact_reads = 2;
-  EXPECT_THAT(FaultsOf(health), ::testing::SizeIs(1));
->>>>>>> wt-c1
 }
 
 TEST(ClientHealthTest, AnOpenLoopMayBeLateByAMillisecondOrAHundredthOfTheTtft) {
