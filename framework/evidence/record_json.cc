@@ -257,22 +257,22 @@ Json RoundToJson(const RoundRecord& round) {
   int failed = 0;
   for (const auto& [kind, count] : by_kind) failed += count;
   Json json = {{"schema", kSchema},
-          {"case", round.case_name},
-          {"arm", round.arm},
-          {"boot", round.boot},
-          {"step", round.step},
-          {"round", round.round},
-          {"planned", round.planned},
-          {"sent", sent},
-          {"not_sent", round.planned - sent},
-          {"accepted", sent - failed},
-          {"failures", FailuresToJson(by_kind)},
-          {"warmup", round.warmup.size()},
-          {"concurrency", round.concurrency},
-          {"started_at", TextOrNull(round.started_at)},
-          {"duration_ns", round.duration.count()},
-          {"stopped", Name(round.stopped)},
-          {"stop_detail", Shown(round.stop_detail)}};
+               {"case", round.case_name},
+               {"arm", round.arm},
+               {"boot", round.boot},
+               {"step", round.step},
+               {"round", round.round},
+               {"planned", round.planned},
+               {"sent", sent},
+               {"not_sent", round.planned - sent},
+               {"accepted", sent - failed},
+               {"failures", FailuresToJson(by_kind)},
+               {"warmup", round.warmup.size()},
+               {"concurrency", round.concurrency},
+               {"started_at", TextOrNull(round.started_at)},
+               {"duration_ns", round.duration.count()},
+               {"stopped", Name(round.stopped)},
+               {"stop_detail", Shown(round.stop_detail)}};
   PutClient(round.client, json);
   return json;
 }

@@ -28,7 +28,8 @@ TEST(FailureKindTest, NamesAreFixed) {
   for (const FailureKind kind : kAllFailureKinds) all += std::string(Name(kind)) + " ";
   EXPECT_EQ(all,
             "http_status transport stalled deadline not_a_stream no_events malformed_event "
-            "in_band_error empty_output missing_done after_done tool_call_invalid no_finish_reason usage_invalid "
+            "in_band_error empty_output missing_done after_done tool_call_invalid no_finish_reason "
+            "usage_invalid "
             "input_length output_length over_cap ");
 }
 

@@ -321,7 +321,8 @@ std::string GateErrors(const std::string& gate) {
 }
 
 TEST(Values, NativeGatesNameOneTestExactly) {
-  EXPECT_THAT(GateErrors("native: {}"), testing::HasSubstr("has no \"name\": the full name of a test, Suite.Name"));
+  EXPECT_THAT(GateErrors("native: {}"),
+              testing::HasSubstr("has no \"name\": the full name of a test, Suite.Name"));
   for (const char* name : {"LongInputsGain", "a.b.c", "a-b.c", ".b", "a."}) {
     EXPECT_NE(GateErrors(std::string("native: {name: ") + name + "}"), "") << name;
   }
