@@ -86,7 +86,8 @@ std::string NeutralizeCommands(std::string_view text) {
     if (line_start && rest.starts_with("::")) out += '\\';
     out += text[i];
     if (rest.starts_with("##vso[") || rest.starts_with("##[") || rest.starts_with("##teamcity[") ||
-        rest.starts_with("[[ATTACHMENT|")) {
+        rest.starts_with("[[ATTACHMENT|") || rest.starts_with("<CTest") ||
+        rest.starts_with("<Dart")) {
       out += '\\';
     }
     line_start = text[i] == '\n' || (line_start && (text[i] == ' ' || text[i] == '\t'));

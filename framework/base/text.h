@@ -16,7 +16,7 @@ std::string Visible(std::string_view text, bool keep_lines = false);
 
 // Lines that a CI system would obey are shown and not obeyed: a backslash breaks
 // a leading "::" (GitHub), any "##vso[", "##[" or "##teamcity[" (Azure, TeamCity), and
-// any "[[ATTACHMENT|", by which Jenkins and GitLab publish a file.
+// any "[[ATTACHMENT|", "<CTest" and "<Dart", by which Jenkins, GitLab and CDash publish a file.
 std::string NeutralizeCommands(std::string_view text);
 
 // `word` as a POSIX shell reads it back: quoted where it must be.

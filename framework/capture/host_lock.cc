@@ -106,7 +106,11 @@ base::Result<HostLock> HostLock::Acquire(const HostLockOptions& options, const f
   for (;;) {
     UG_ASSIGN(base::Fd fd, Open(options.file));
     if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) {
-      if (!IsStillThere(options.file, fd)) continue;
+      if (!IsStillThere(options.file, fd)) {
+        if (wait.interrupted())
+          return base::InfrastructureError(place + ": interrupted while waiting");
+        continue;
+      }
       UG_TRY(WriteHolder(options.file, fd, run));
       if (next_line != began) wait.say(place + ": free, going on");
       return HostLock(std::move(fd));

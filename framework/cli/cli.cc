@@ -96,6 +96,8 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
                      "The evidence must belong to this plan's workload");
   verify->add_option("--max-age", verify_options.max_age,
                      "The evidence must not have been sealed longer ago: 36h, 90min");
+  verify->add_flag("--begin-report", verify_options.begin_report,
+                   "Write a failing report first, which `report` replaces");
   verify->add_option("--format", verify_options.format, "text or json")
       ->transform(CLI::CheckedTransformer(kFormats));
 

@@ -50,6 +50,7 @@ struct VerifyOptions {
   std::filesystem::path run;
   std::optional<std::filesystem::path> plan;  // the evidence must belong to its workload
   std::optional<std::string> max_age;         // "36h": sealed no longer ago
+  bool begin_report = false;                  // a failing report first: judging follows
   Format format = Format::kText;
 };
 base::Result<base::ExitCode> VerifyRun(const VerifyOptions& options);

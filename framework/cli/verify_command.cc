@@ -6,6 +6,7 @@
 #include "framework/base/text.h"
 #include "framework/cli/commands.h"
 #include "framework/cli/evidence_age.h"
+#include "framework/cli/failing_report.h"
 #include "framework/cli/judged_run.h"
 #include "framework/evidence/store.h"
 
@@ -31,6 +32,14 @@ Result<std::vector<evidence::SealFinding>> CheckJudgement(const evidence::Layout
 
 Result<ExitCode> VerifyRun(const VerifyOptions& options) {
   const evidence::Layout layout(options.run);
+  if (options.begin_report) {
+    junit::JunitOptions junit_options;
+    junit_options.suite_name = "upgrade-gate";
+    if (options.plan) junit_options.plan_file = options.plan->string();
+    UG_TRY(
+        WriteFailingReport(layout, junit_options,
+                           {base::ErrorKind::kNothingRan, "the gates have not been judged yet"}));
+  }
   UG_ASSIGN(evidence::Verification verification, evidence::VerifyEvidence(layout));
   for (evidence::SealFinding& finding : verification.findings) {
     finding.file = "evidence/" + finding.file;
@@ -51,7 +60,8 @@ Result<ExitCode> VerifyRun(const VerifyOptions& options) {
                                       {"not_checked", verification.not_checked}}));
   } else {
     for (const auto& finding : verification.findings) {
-      fmt::print("{}: {}\n", base::Visible(finding.file), base::Visible(finding.problem));
+      fmt::print("{}\n", base::NeutralizeCommands(base::Visible(finding.file) + ": " +
+                                                  base::Visible(finding.problem)));
     }
     fmt::print("{}: {}\n", layout.run().string(),
                verification.ok() ? "whole, sha256:" + verification.digest : "NOT as it was sealed");

@@ -197,6 +197,11 @@ void PinGoogleTest(const std::string& filter) {
   testing::InitGoogleTest(&argc, argv);
   GTEST_FLAG_SET(filter, filter);
   GTEST_FLAG_SET(repeat, 1);
+  GTEST_FLAG_SET(output, "");
+  // A failure is a verdict: it must not end the process.
+  GTEST_FLAG_SET(break_on_failure, false);
+  GTEST_FLAG_SET(throw_on_failure, false);
+  GTEST_FLAG_SET(catch_exceptions, true);
   GTEST_FLAG_SET(also_run_disabled_tests, true);
 }
 
@@ -282,7 +287,7 @@ base::Status Load(const GateArguments& arguments, GateRun& run) {
 base::Status CheckOneTestRan(const GateRun& run) {
   const testing::UnitTest& unit = *testing::UnitTest::GetInstance();
   // A native test that skips itself ran, and has a verdict.
-  const int skipped = run.test.skipped ? 1 : 0;
+  const int skipped = run.test.skipped && run.test.failures.empty() ? 1 : 0;
   if (run.bodies == 1 && !run.stray_skip && unit.test_to_run_count() == 1 &&
       unit.skipped_test_count() == skipped && (run.native() != nullptr || run.result)) {
     return {};

@@ -1,6 +1,7 @@
 #include "framework/gtest/matchers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ostream>
 #include <vector>
 
@@ -210,10 +211,10 @@ PairMatcher ThroughputChange(std::string what, double change, Percent confidence
                              std::string impossible) {
   plan::ThroughputGate rule;
   rule.confidence = confidence;
-  if (change >= 0) {
+  if (change > 0) {
     rule.min_gain = Percent(change);
   } else {
-    rule.max_loss = Percent(-change);
+    rule.max_loss = Percent(std::abs(change));
   }
   return Relative(
       {.what = std::move(what),
@@ -331,6 +332,9 @@ Evaluation JudgeInputs(const ArmPair& pair, Session& session) {
 
 Evaluation JudgePin(const MeasuredArm& arm, const std::string& wanted, Session& session) {
   if (auto missing = MissingArm(arm.name, session)) return *missing;
+  if (arm.case_name) {
+    if (auto missing = MissingCase(*arm.case_name, session)) return *missing;
+  }
   std::vector<const plan::Case*> cases;
   for (const plan::Case& of : session.plan().workload.cases) {
     if (!arm.case_name || of.name == *arm.case_name) cases.push_back(&of);

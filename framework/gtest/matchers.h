@@ -3,8 +3,8 @@
 // Each is judged by the same code as the gate of its kind in a plan, so a
 // matcher and a gate never disagree. One that cannot tell (undecided, not
 // measured as planned, not to be compared) does not match, says "inconclusive"
-// and why, and keeps the test from passing wherever it stands: Not(…) and
-// AnyOf(…) do not turn it into a pass.
+// and why, and keeps the test from passing: Not(…) does not turn it into a pass,
+// nor does AnyOf(…), which however asks no more once one of its matchers holds.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -99,13 +99,13 @@ gates::GateResult NativeResult(const plan::Gate& gate, Session& session, const T
     result.finding = Finding::kNotMeasured;
     result.message = "the test looked at no evidence, so it says nothing of this upgrade";
   } else {
-    result.verdict = Verdict::kPass;
-    result.finding = Finding::kNone;
     if (session.evaluations().empty()) {
-      result.message = "every expectation on the run's numbers held: pass";
+      result.message = "the test read the run's numbers and reported no failure: pass";
     } else {
       Take(session.evaluations().front(), session, result);
     }
+    result.verdict = Verdict::kPass;
+    result.finding = Finding::kNone;
   }
   Explain(session, run, result);
   return result;

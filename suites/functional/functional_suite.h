@@ -1,5 +1,5 @@
-// That every arm answered at all: each boot produced a validated generation
-// before it was loaded, and each round at least one answer with text.
+// That every arm answered at all: each boot that measured gave a validated answer
+// before it was loaded, and in each planned round at least one request succeeded.
 //
 // Link it (upgrade_gate_add(… SUITES functional)) and name its tests in the plan:
 //   - native: {name: FunctionalSuite.EveryBootAnswered}

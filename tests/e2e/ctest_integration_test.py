@@ -141,7 +141,7 @@ def test_one_plan_becomes_labelled_tests_in_order(folder):
     plan, out = p.source / "gate.yaml", p.build / "h20.run"
     log = p.log()
     check(log[0] == f"capture|{plan}|--run|{out}", log)
-    check(log[1] == f"verify|{out}|--plan|{plan}", log)
+    check(log[1] == f"verify|{out}|--plan|{plan}|--begin-report", log)
     check(sorted(log[2:4]) == [f"gate|--plan|{plan}|--run|{out}|--gate=provenance|--measurements",
                                f"gate|--plan|{plan}|--run|{out}|--gate=throughput.8k-256-c8|--measurements"], log)
     check(log[4:] == [f"report|{out}|--plan|{plan}|--fragments"], log)
@@ -278,7 +278,7 @@ def test_evidence_from_elsewhere_is_judged_without_a_capture(folder):
     check("far.capture" not in p.tests(), list(p.tests()))
     check(p.ctest().returncode == 0, "green")
     check(p.log()[0] ==
-          f"verify|{p.source}/their/run|--plan|{p.source}/gate.yaml|--max-age|36h", p.log())
+          f"verify|{p.source}/their/run|--plan|{p.source}/gate.yaml|--begin-report|--max-age|36h", p.log())
     check([line.split("|")[0] for line in p.log()] == ["verify", "gate", "gate", "report"], p.log())
     p.answer("verify", 14)
     (p.tools / "log").unlink()

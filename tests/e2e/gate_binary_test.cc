@@ -325,6 +325,8 @@ constexpr const char* kNativeGates = R"(  - native: {name: UpgradeTest.Within}
   - native: {name: UpgradeTest.Typo}
   - native: {name: UpgradeTest.LooksAtNothing}
   - native: {name: UpgradeTest.Skips}
+  - native: {name: UpgradeTest.FailsAndSkips}
+  - native: {name: UpgradeTest.LossUnderNot}
   - native: {name: UpgradeTest.Exits}
   - native: {name: UpgradeTest.QuickExits}
   - native: {name: UpgradeTest.LeavesWithoutAWord}
@@ -391,6 +393,9 @@ TEST_F(NativeGates, EachEndsAsItShould) {
            Expected{"UpgradeTest.LooksAtNothing", 11, "inconclusive", "not_measured",
                     "looked at no evidence"},
            Expected{"UpgradeTest.Skips", 11, "inconclusive", "not_measured", "not today"},
+           Expected{"UpgradeTest.FailsAndSkips", 10, "fail", "expectation_failed",
+                    "Summary().boots.size()"},
+           Expected{"UpgradeTest.LossUnderNot", 0, "pass", "none", "PASS"},
            Expected{"UpgradeTest.Exits", 15, nullptr, nullptr, "ended before its gate was judged"},
            Expected{"UpgradeTest.QuickExits", 15, nullptr, nullptr,
                     "ended before its gate was judged"},
@@ -428,7 +433,8 @@ TEST_F(NativeGates, ASuiteThatSkipsItselfIsNeverAPass) {
 
 TEST_F(NativeGates, EnvironmentOfGoogleTestCannotDeselectTheGate) {
   for (const char* before : {"GTEST_FILTER=-*", "GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=1",
-                             "GTEST_REPEAT=0", "GTEST_ALSO_RUN_DISABLED_TESTS=0"}) {
+                             "GTEST_REPEAT=0", "GTEST_ALSO_RUN_DISABLED_TESTS=0",
+                             "GTEST_THROW_ON_FAILURE=1", "GTEST_BREAK_ON_FAILURE=1"}) {
     EXPECT_EQ(Native("UpgradeTest.Over", before).code, 10) << before;
   }
 }

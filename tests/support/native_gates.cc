@@ -43,6 +43,13 @@ TEST_F(UpgradeTest, LooksAtNothing) {
 TEST_F(UpgradeTest, Skips) {
   GTEST_SKIP() << "[  SKIPPED ] not today";
 }
+TEST_F(UpgradeTest, FailsAndSkips) {
+  EXPECT_EQ(Summary().boots.size(), 5U);
+  GTEST_SKIP() << "too late";
+}
+TEST_F(UpgradeTest, LossUnderNot) {
+  EXPECT_THAT(Candidate(), Not(EmptyOutputs(AtMost(Percent(1)))));
+}
 TEST_F(UpgradeTest, Exits) {
   EXPECT_THAT(Candidate(), EmptyOutputs(AtMost(Percent(50))));
   std::exit(0);
