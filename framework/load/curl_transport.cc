@@ -28,8 +28,8 @@ constexpr int kEventsAPoll = 256;
 constexpr long kMaxIdleSeconds = 3;
 constexpr long kReadBufferBytes = 16 << 10;
 // libcurl goes on reading a socket while there is more, and only what was there
-// at the look is of its stamp. So a stamp is good for this long, and never more
-// than that too early.
+// at the look is of its stamp. So a stamp is good for the first piece and those
+// that follow within this, and never more than this too early.
 constexpr std::chrono::microseconds kStampLasts{100};
 // A sleeping thread wakes up to about 100 µs late; the last stretch before the
 // moment that Poll was given is spent looking instead.
@@ -99,7 +99,7 @@ class CurlTransport final : public Transport {
   void Release(Transfer& transfer);
   void Look(int fd);
   base::Status Act(curl_socket_t fd, int events);
-  Arrival ArrivalAt(const Transfer& transfer, base::Instant read) const;
+  Arrival ArrivalAt(const Transfer& transfer, base::Instant read);
   int TakeRetransmits(CURL* easy);
   base::Status RunTimer();
   void Finish();
@@ -116,9 +116,9 @@ class CurlTransport final : public Transport {
   std::optional<base::Instant> timer_;
   std::uint64_t last_generation_ = 0;
   KernelStamps stamps_;
-  std::optional<base::Instant> stamp_;  // of the socket that is acted on
-  base::Instant looked_;                // when the stamp was found
-  std::uint64_t look_ = 0;              // counts the acts
+  std::optional<base::Instant> stamp_;       // of the socket that is acted on
+  std::optional<base::Instant> last_piece_;  // that was given the stamp; none yet
+  std::uint64_t look_ = 0;                   // counts the acts
   struct Socket {
     Transfer* transfer = nullptr;  // the last that waited for it
     unsigned retransmits = 0;      // as far as reported
@@ -256,9 +256,11 @@ std::size_t CurlTransport::OnBody(char* data, std::size_t size, std::size_t coun
 }
 
 // A stamp outside the transfer's life is of a clock that was set meanwhile.
-Arrival CurlTransport::ArrivalAt(const Transfer& transfer, base::Instant read) const {
-  const bool stamped =
-      stamp_ && *stamp_ >= transfer.started && *stamp_ <= read && read - looked_ <= kStampLasts;
+Arrival CurlTransport::ArrivalAt(const Transfer& transfer, base::Instant read) {
+  const bool stamped = stamp_ && *stamp_ >= transfer.started && *stamp_ <= read &&
+                       (!last_piece_ || read - *last_piece_ <= kStampLasts);
+  if (!stamped) stamp_.reset();
+  last_piece_ = read;
   return {.at = stamped ? *stamp_ : read, .read = read, .stamped = stamped, .look = look_};
 }
 
@@ -430,7 +432,7 @@ void CurlTransport::Cancel(TransferId id) {
 void CurlTransport::Look(int fd) {
   const KernelStamps::Look look = stamps_.Peek(fd);
   stamp_ = look.at;
-  looked_ = clock_.now();
+  last_piece_.reset();
   if (look.error == 0) return;
   const auto found = sockets_.find(fd);
   if (found != sockets_.end() && found->second.transfer != nullptr) {

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -794,8 +795,10 @@ TEST_F(ShardedLoadTest, AStopEndsTheThreadsThatAreLeft) {
   std::promise<void> gone;
   const auto never = gone.get_future().share();
   // The first shard's requests end at once, the others' never.
+  std::atomic<int> seen = 0;
   LoopbackServer server([&](Connection& connection) {
     while (const auto request = connection.ReadRequest()) {
+      ++seen;
       if (request->find("[0,1,2]") == request->npos) never.wait();
       connection.Send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
     }
@@ -804,17 +807,14 @@ TEST_F(ShardedLoadTest, AStopEndsTheThreadsThatAreLeft) {
   load.url = server.url() + "/v1/completions";
   load.concurrency = 3;
   requests_.resize(3);
-  const base::Instant start = clock_.now();
   const auto result = RunLoad(transports_, clock_, load, requests_, [&] {
-    return clock_.now() < start + 150ms ? StopSignal{}
-                                        : StopSignal{evidence::StopReason::kServiceLost, "gone"};
+    return seen < 3 ? StopSignal{} : StopSignal{evidence::StopReason::kServiceLost, "gone"};
   });
   gone.set_value();
   ASSERT_TRUE(result);
   EXPECT_EQ(result->stopped, evidence::StopReason::kServiceLost);
   ASSERT_EQ(result->requests.size(), 3u);
   EXPECT_THAT(result->requests[1].failure->detail, HasSubstr("cancelled by the client"));
-  EXPECT_LT(clock_.now() - start, 10s);
 }
 
 TEST_F(CurlTransportTest, APrimedLoadMakesNoConnectionAndACancelledOneLeavesNone) {
