@@ -211,10 +211,11 @@ PairMatcher ThroughputChange(std::string what, double change, Percent confidence
                              std::string impossible) {
   plan::ThroughputGate rule;
   rule.confidence = confidence;
-  if (change > 0) {
-    rule.min_gain = Percent(change);
-  } else {
+  // No loss at all is -0.
+  if (std::signbit(change)) {
     rule.max_loss = Percent(std::abs(change));
+  } else {
+    rule.min_gain = Percent(change);
   }
   return Relative(
       {.what = std::move(what),
