@@ -80,7 +80,6 @@ class Stream final : public load::TransferSink {
   void OnBody(load::TransferId, std::string_view bytes, const load::Arrival& arrival) override {
     reader_.OnBody(bytes, arrival.at);
     EachWritten(bytes, [&](std::int64_t written) {
-      ++result_.events;
       result_.kernel_error_ns.push_back(arrival.at.time_since_epoch().count() - written);
       result_.user_error_ns.push_back(arrival.read.time_since_epoch().count() - written);
     });
@@ -89,6 +88,8 @@ class Stream final : public load::TransferSink {
     reader_.OnEnd(load::EndKind::kComplete, end.detail, at);
     const bool whole = end.kind == load::TransferEnd::Kind::kComplete && reader_.done_seen();
     result_.failed += whole ? 0 : 1;
+    // Not by EachWritten, which misses a text that two reads share.
+    result_.events += reader_.observation().chunks;
     ended = true;
   }
   bool ended = false;
