@@ -197,9 +197,13 @@ def test_nothing_can_hang_for_ctests_default_of_25_minutes(folder):
 def test_missing_gate_binary_is_a_labelled_failing_test(folder):
     p = project(folder, SIMPLE)
     (p.tools / "gates").unlink()
+    earlier = p.build / "h20.run" / "fragments" / "provenance.json"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("what another binary said")
     run = p.ctest()
     check(run.returncode == 8, run.stdout)
     check("h20.plan (Failed)" in run.stdout and "build it first" in run.stdout, run.stdout)
+    check(not earlier.exists(), "the report must not find what an earlier binary left")
     check("the gate binary is not there" in run.stdout, run.stdout)
     check("Warning" not in run.stdout + run.stderr, run.stdout + run.stderr)
     check(set(p.tests()["h20.plan"]["properties"]["LABELS"]) == {"upgrade-gate", "nightly", "gpu"},
@@ -375,6 +379,7 @@ def test_wrong_arguments_are_refused_when_configuring(folder):
         "SOURCES and SUITES are C++": "upgrade_gate_add(NAME a PLAN p.yaml SOURCES a.cc)",
         "without a value: SUITES": "upgrade_gate_add(NAME a PLAN p.yaml SUITES)",
         "MAX_AGE is": "upgrade_gate_add(NAME a PLAN p.yaml MAX_AGE 36)",
+        "an argument is empty": 'upgrade_gate_add(NAME a PLAN p.yaml MAX_AGE "")',
         "has the same NAME:a":
             "upgrade_gate_add(NAME a PLAN p.yaml)\nupgrade_gate_add(NAME a PLAN q.yaml RUN r)",
         "has the same RUN:":

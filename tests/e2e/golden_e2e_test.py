@@ -34,6 +34,15 @@ class Golden(unittest.TestCase):
         # A page is wrapped for a terminal; what it says does not depend on where.
         return run, re.sub(r"\s+", " ", result.stdout)
 
+    def test_a_report_that_is_begun_fails_until_the_gates_are_judged(self):
+        run = self.run_of("unchanged")
+        self.assertEqual(self.call("report", run).returncode, ACCEPT)
+        self.assertIn("accept", (run / "report/verdict.env").read_text().lower())
+        begun = self.call("verify", run, "--begin-report")
+        self.assertEqual(begun.returncode, ACCEPT, begun.stdout + begun.stderr)
+        self.assertNotIn("accept", (run / "report/verdict.env").read_text().lower())
+        self.assertIn("the gates have not been judged yet", (run / "report/junit.xml").read_text())
+
     def test_an_unchanged_candidate_is_accepted(self):
         _, page = self.judge("unchanged", ACCEPT)
         self.assertTrue(page.startswith("ACCEPT unchanged"))
