@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "framework/base/file.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/cli/commands.h"
@@ -28,10 +29,7 @@ Result<std::vector<evidence::SealFinding>> CheckJudgement(const evidence::Layout
   return std::move(check.findings);
 }
 
-}  // namespace
-
-Result<ExitCode> VerifyRun(const VerifyOptions& options) {
-  const evidence::Layout layout(options.run);
+Result<ExitCode> Verify(const VerifyOptions& options, const evidence::Layout& layout) {
   if (options.begin_report) {
     junit::JunitOptions junit_options;
     junit_options.suite_name = "upgrade-gate";
@@ -78,6 +76,16 @@ Result<ExitCode> VerifyRun(const VerifyOptions& options) {
   }
   if (options.max_age) UG_TRY(CheckAge(evidence.summary.capture, *options.max_age));
   return ExitCode::kAccept;
+}
+
+}  // namespace
+
+Result<ExitCode> VerifyRun(const VerifyOptions& options) {
+  const evidence::Layout layout(options.run);
+  const Result<ExitCode> result = Verify(options, layout);
+  // No gate will be judged after this: what an earlier one left is not of this report.
+  if (options.begin_report && !result) UG_TRY(base::RemoveAll(layout.fragments()));
+  return result;
 }
 
 }  // namespace upgrade_gate::cli

@@ -42,6 +42,13 @@ class Golden(unittest.TestCase):
         self.assertEqual(begun.returncode, ACCEPT, begun.stdout + begun.stderr)
         self.assertNotIn("accept", (run / "report/verdict.env").read_text().lower())
         self.assertIn("the gates have not been judged yet", (run / "report/junit.xml").read_text())
+        # Without sound evidence no gate runs, so that no earlier result may be found.
+        (run / "fragments").mkdir()
+        (run / "fragments/provenance.json").write_text("an earlier result")
+        with (run / "judgement/verdict.json").open("a") as verdict:
+            verdict.write("\n")
+        self.assertEqual(self.call("verify", run, "--begin-report").returncode, EVIDENCE)
+        self.assertFalse((run / "fragments").exists())
 
     def test_an_unchanged_candidate_is_accepted(self):
         _, page = self.judge("unchanged", ACCEPT)
