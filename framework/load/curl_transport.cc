@@ -16,8 +16,8 @@
 #include <unordered_map>
 
 #include "framework/base/file.h"
+#include "framework/base/kernel_stamp.h"
 #include "framework/base/text.h"
-#include "framework/load/kernel_stamp.h"
 
 namespace upgrade_gate::load {
 namespace {
@@ -115,7 +115,7 @@ class CurlTransport final : public Transport {
   std::vector<TransferId> cancel_later_;  // cancelled from within a callback
   std::optional<base::Instant> timer_;
   std::uint64_t last_generation_ = 0;
-  KernelStamps stamps_;
+  base::KernelStamps stamps_;
   std::optional<base::Instant> stamp_;       // of the socket that is acted on
   std::optional<base::Instant> last_piece_;  // that was given the stamp; none yet
   std::uint64_t look_ = 0;                   // counts the acts
@@ -195,7 +195,7 @@ int CurlTransport::OnTimer(CURLM*, long timeout_ms, void* self) {
 int CurlTransport::OnNewSocket(void* self, curl_socket_t fd, curlsocktype) {
   auto& transfer = *static_cast<Transfer*>(self);
   if (!transfer.on_connection) {
-    KernelStamps::Enable(fd);
+    base::KernelStamps::Enable(fd);
     transfer.transport->sockets_[fd] = {};
     return CURL_SOCKOPT_OK;
   }
@@ -430,7 +430,7 @@ void CurlTransport::Cancel(TransferId id) {
 }
 
 void CurlTransport::Look(int fd) {
-  const KernelStamps::Look look = stamps_.Peek(fd);
+  const base::KernelStamps::Look look = stamps_.Peek(fd);
   stamp_ = look.at;
   last_piece_.reset();
   if (look.error == 0) return;
