@@ -26,7 +26,11 @@ constexpr int kEventsAPoll = 256;
 // vLLM closes an idle connection after 5 s; libcurl would keep it for 118 s and
 // then run into the reset.
 constexpr long kMaxIdleSeconds = 3;
-constexpr long kReadBufferBytes = 16 << 10;
+// What the read buffers of all connections hold together. Many streams of small
+// events do not need large ones, and it is most of what a stream costs in memory.
+constexpr long kReadBuffersBytes = 512 << 10;
+constexpr long kLeastReadBuffer = 2 << 10;
+constexpr long kMostReadBuffer = 16 << 10;
 // libcurl goes on reading a socket while there is more, and only what was there
 // at the look is of its stamp. So a stamp is good for the first piece and those
 // that follow within this, and never more than this too early.
@@ -295,7 +299,8 @@ base::Result<Transfer*> CurlTransport::TakeTransfer() {
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_NOPROXY, "*");
     set(CURLOPT_TCP_NODELAY, 1L);
-    set(CURLOPT_BUFFERSIZE, kReadBufferBytes);
+    set(CURLOPT_BUFFERSIZE, std::clamp(kReadBuffersBytes / std::max(1, options_.max_connections),
+                                       kLeastReadBuffer, kMostReadBuffer));
     set(CURLOPT_MAXAGE_CONN, kMaxIdleSeconds);
     set(CURLOPT_DNS_CACHE_TIMEOUT, -1L);  // no name is looked up twice
     set(CURLOPT_SSL_VERIFYPEER, 1L);

@@ -1,7 +1,7 @@
 """Runs the arrival benchmark: interleaved, medians, ratios. See README.md.
 
 arrival.py BIN_DIR [--streams N] [--rate EVENTS_A_SECOND] [--seconds S] [--repeats N]
-                   [--clients ours,sink,aiohttp] [--hog both|without|with]
+                   [--clients ours,unkept,sink,aiohttp] [--hog both|without|with] [--untimed]
 """
 
 import argparse
@@ -65,8 +65,8 @@ def measure(options, client, with_hog):
             else [options.bin_dir / "arrival_client", client]
         )
         argv += [str(port), str(options.streams)]
-        if options.rate == 0 and client != "aiohttp":
-            argv.append("flat-out")
+        if (options.rate == 0 or options.untimed) and client != "aiohttp":
+            argv.append("untimed")
         run = start(
             argv, CLIENT_CPU, stdout=subprocess.PIPE, text=True
         )
@@ -98,6 +98,7 @@ def main():
     parser.add_argument("--events", type=int, default=20000, help="of a stream, when flat out")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--clients", default="ours,sink,aiohttp")
+    parser.add_argument("--untimed", action="store_true", help="for the memory of a stream")
     parser.add_argument("--hog", choices=["both", "without", "with"], default="both")
     options = parser.parse_args()
     clients = options.clients.split(",")
