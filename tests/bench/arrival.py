@@ -95,7 +95,7 @@ def main():
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--rate", type=int, default=50, help="events/s of a stream; 0: flat out")
     parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--events", type=int, default=20000, help="of a stream, when flat out")
+    parser.add_argument("--events", type=int, default=8000, help="of a stream, when flat out")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--clients", default="ours,sink,aiohttp")
     parser.add_argument("--untimed", action="store_true", help="for the memory of a stream")
