@@ -48,6 +48,10 @@ struct Real {
 struct Span {
   std::chrono::microseconds least, most;
 };
+// In bytes; written with a unit.
+struct Size {
+  std::uint64_t least, most;
+};
 enum class Text { kNotEmpty, kMayBeEmpty };
 // A value that base::IsPlainName accepts: it becomes a file name and an id.
 struct PlainName {};
@@ -75,6 +79,7 @@ bool Read(const Value& value, base::TokensPerSecond* out, Real range);
 bool Read(const Value& value, base::RequestsPerSecond* out, Real range);
 bool Read(const Value& value, std::chrono::milliseconds* out, Span range);
 bool Read(const Value& value, std::chrono::microseconds* out, Span range);
+bool Read(const Value& value, std::uint64_t* out, Size range);
 bool Read(const Value& value, std::vector<std::string>* out, Text text = Text::kNotEmpty);
 template <typename T, typename... Limits>
 bool Read(const Value& value, std::optional<T>* out, const Limits&... limits) {
