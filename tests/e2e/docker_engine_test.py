@@ -66,7 +66,7 @@ class Images(unittest.TestCase):
     def test_a_server_of_each_image_answers(self):
         with engine.Engine() as own:
             repository = container_image.Repository(f"{own.registry}/reference-server")
-            for profile, version in (("baseline", "0.31.0+article"), ("candidate", "0.32.0+article")):
+            for profile, version in (("baseline", "0.31.0+article"), ("candidate", "0.32.0")):
                 reference = repository.push(server_image(profile), profile)
                 port = free_port()
                 run_container(own, reference, ["--profile", "/profile.yaml", "--port", str(port)], profile)

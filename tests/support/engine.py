@@ -145,6 +145,7 @@ class Engine:
         self.socket = folder / "docker.sock"
         self.docker_host = f"unix://{self.socket}"
         self.registry = None  # host:port, once it listens
+        self.children = []
 
     @classmethod
     def of_folder(cls, folder, registry=None):
@@ -185,6 +186,8 @@ class Engine:
 
     def start_dockerd(self, *options):
         """Returns when it answers."""
+        # One that was killed left it, and dockerd believes it while its parent has not waited.
+        (self.folder / "dockerd.pid").unlink(missing_ok=True)
         process = self._spawn(
             "dockerd",
             *("--config-file", self.folder / "daemon.json"),
@@ -271,6 +274,9 @@ class Engine:
         except EngineError:
             pass  # killed below, with all the others
         self._kill(self.processes())
+        for child in self.children:
+            child.wait()  # dead, and so no longer in the process table
+        self.children.clear()
         self._remove_run_files()
         for mount in reversed(self.mounts()):
             subprocess.run(["umount", "--lazy", mount], check=False)
@@ -301,7 +307,7 @@ class Engine:
         log = open(self.folder / f"{program}.log", "ab")
         with log:
             # In a session of its own: a key pressed at the terminal is not for it.
-            return subprocess.Popen(
+            child = subprocess.Popen(
                 [find_program(program), *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -309,6 +315,8 @@ class Engine:
                 start_new_session=True,
                 env={**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"},
             )
+        self.children.append(child)
+        return child
 
     def _wait_for(self, process, program, answers):
         def look():
