@@ -118,11 +118,11 @@ class Servers(docker_harness.Experiment):
         return output
 
     def test_exit_at_start(self):
-        extra = 'faults: [{kind: exit_at_start, code: 3, line: "no kernel image"}]'
+        extra = 'exit_at_start: {code: 3, line: "no kernel image"}'
         self.fails(extra, "exit code 3", "no kernel image")
 
     def test_crash_at_start(self):
-        extra = "faults: [{kind: crash_after_requests, requests: 0}]"
+        extra = "crash_after_requests: 0"
         self.fails(extra, "exit code 134")
 
     def test_never_ready(self):
