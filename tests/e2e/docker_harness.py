@@ -124,16 +124,16 @@ class Experiment(unittest.TestCase):
     def captured_log(self):
         return (self.folder / "capture.log").read_text()
 
-    def wait_for_container(self, arm="baseline"):
-        """The id of the container of an arm, once it runs."""
+    def wait_for_container(self, boot=1):
+        """The id of the container of a boot, once it runs."""
 
         def look():
             for container in self.engine.request("GET", "/containers/json")[1]:
-                if arm in json.dumps(container["Labels"]) + json.dumps(container["Names"]):
+                if container["Labels"]["org.upgrade-gate.boot"] == str(boot):
                     return container["Id"]
             return None
 
-        return engine.wait_until(look, 30, lambda: f"a running container of {arm}")
+        return engine.wait_until(look, 30, lambda: f"a running container of boot {boot}")
 
     def assert_nothing_left(self):
         self.assertEqual(self.engine.containers(), [])

@@ -29,7 +29,7 @@ class Run(docker_harness.Experiment):
         self.write_plan(candidate=reference.replace("/server@", "/server:stable@"))
         capture = self.start_capture()
         self.addCleanup(capture.wait)
-        self.wait_for_container("baseline")
+        self.wait_for_container(boot=1)
         self.push("6.6", tag="stable")
         self.engine.request("POST", f"/images/create?fromImage={self.repository().reference}&tag=stable")
         self.assertEqual(capture.wait(timeout=60), ACCEPT, self.captured_log())
