@@ -120,7 +120,7 @@ class Kills(docker_harness.Experiment):
             small.write_text(self.plan.read_text().replace(f"requests: {LONG}", "requests: 4"))
             result = self.call("capture", small, "--run", self.run_folder)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn(left[0], result.stderr)
+            self.assertIn(f"container {left[0]} of a dead run: removed", result.stderr)
             self.assert_gone()
 
         self.each(kill)
