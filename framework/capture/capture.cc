@@ -195,7 +195,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
 
   UG_ASSIGN(const auto steps, PrepareSteps(plan.plan, layout));
   UG_TRY(environment.check_prompts());
-  UG_ASSIGN(const auto identities, CheckAllPins(plan, steps, environment));
+  UG_ASSIGN(auto identities, CheckAllPins(plan, steps, environment));
   UG_ASSIGN(const auto earlier_boots, evidence::ReadBoots(layout));
   int number = 0;
   std::vector<std::string> incidents;
@@ -229,6 +229,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
                               .began = began,
                               .rounds_before = rounds_before};
     UG_ASSIGN(const evidence::BootRecord boot, RunBoot(request));
+    identities.at(step.step->arm).pull.reset();  // was before the arm's first boot
     if (boot.stopped != evidence::StopReason::kNone) {
       incidents.push_back(
           fmt::format("boot {} ({}) ended early: {}", boot.number, boot.arm, boot.stop_detail));

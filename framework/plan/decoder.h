@@ -49,6 +49,10 @@ struct Real {
 struct Span {
   std::chrono::microseconds least, most;
 };
+// In bytes; written with a unit.
+struct Size {
+  std::uint64_t least, most;
+};
 enum class Text { kNotEmpty, kMayBeEmpty };
 // A value that base::IsPlainName accepts: it becomes a file name and an id.
 struct PlainName {};
@@ -76,6 +80,7 @@ bool Read(const Value& value, base::TokensPerSecond* out, Real range);
 bool Read(const Value& value, base::RequestsPerSecond* out, Real range);
 bool Read(const Value& value, std::chrono::milliseconds* out, Span range);
 bool Read(const Value& value, std::chrono::microseconds* out, Span range);
+bool Read(const Value& value, std::uint64_t* out, Size range);
 bool Read(const Value& value, std::vector<std::string>* out, Text text = Text::kNotEmpty);
 // Choices of an optional itself, where a name stands for nothing, are the next one's.
 template <typename T, typename... Limits>
