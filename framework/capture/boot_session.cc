@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "framework/base/text.h"
 #include "framework/capture/case_prompts.h"
 #include "framework/evidence/store.h"
 #include "framework/load/driver.h"
@@ -15,6 +17,7 @@
 #include "framework/load/schedule.h"
 #include "framework/load/shards.h"
 #include "framework/probes/readiness.h"
+#include "framework/probes/server_facts.h"
 #include "framework/probes/server_tokenizer.h"
 
 namespace upgrade_gate::capture {
@@ -55,11 +58,25 @@ base::Result<std::vector<std::unique_ptr<load::Transport>>> MakeTransports(
   return transports;
 }
 
+// A started server and what its log and endpoints have told of it.
+struct Watched {
+  std::unique_ptr<server::RunningServer> server;
+  std::shared_ptr<server::LogWatcher> log;
+  std::map<std::string, server::Answer> answers;
+
+  // Why it cannot go on; empty: it can. A line that says why comes before the exit.
+  std::string Lost() const {
+    if (const auto fault = log->fault()) return server::Describe(*fault);
+    if (const auto exit = server->exited()) return "the server ended: " + exit->description;
+    return {};
+  }
+};
+
 class Session {
  public:
-  Session(const BootRequest& request, server::RunningServer& server,
+  Session(const BootRequest& request, const Watched& watched,
           const std::vector<std::unique_ptr<load::Transport>>& transports, BootRecord& boot)
-      : request_(request), server_(server), boot_(boot) {
+      : request_(request), watched_(watched), server_(*watched.server), boot_(boot) {
     for (const auto& transport : transports) transports_.push_back(transport.get());
   }
 
@@ -178,8 +195,8 @@ class Session {
       const base::Instant now = request_.environment.clock.now();
       if (now < next) return {};
       next = now + std::chrono::milliseconds(20);
-      if (const auto exit = server_.exited()) {
-        return {StopReason::kServiceLost, "the server ended: " + exit->description};
+      if (std::string lost = watched_.Lost(); !lost.empty()) {
+        return {StopReason::kServiceLost, std::move(lost)};
       }
       return {};
     };
@@ -194,9 +211,7 @@ class Session {
           case_name, boot_.number, boot_.arm));
     }
     std::string lost = result.stopped == StopReason::kServiceLost ? result.stop_detail : "";
-    if (lost.empty()) {
-      if (const auto exit = server_.exited()) lost = "the server ended: " + exit->description;
-    }
+    if (lost.empty()) lost = watched_.Lost();
     if (lost.empty()) return true;
     boot_.stopped = StopReason::kServiceLost;
     boot_.stop_detail =
@@ -233,6 +248,7 @@ class Session {
   }
 
   const BootRequest& request_;
+  const Watched& watched_;
   server::RunningServer& server_;
   std::vector<load::Transport*> transports_;
   BootRecord& boot_;
@@ -244,9 +260,52 @@ base::Sha256Hex IdentityOf(const std::vector<BootRecord::Pin>& pins) {
   return base::Sha256Of(lines);
 }
 
+// "image sha256:1… at the start, sha256:2… at the end"; empty: the same. Warnings
+// may come as a server runs.
+std::string IdentityChange(const evidence::ServerIdentity& start,
+                           const evidence::ServerIdentity& end) {
+  std::map<std::string, std::pair<std::string, std::string>> values;
+  for (const auto& [name, value] : start.values) values[name].first = value;
+  for (const auto& [name, value] : end.values) values[name].second = value;
+  values["id"] = {start.id, end.id};
+  std::vector<std::string> changes;
+  for (const auto& [name, value] : values) {
+    if (value.first == value.second) continue;
+    const auto shown = [](const std::string& text) {
+      return text.empty() ? "none" : base::Shorten(base::Visible(text), 120);
+    };
+    changes.push_back(fmt::format("{} {} at the start, {} at the end", name, shown(value.first),
+                                  shown(value.second)));
+  }
+  return base::JoinList(changes);
+}
+
+// What is known of a server that has ready or has measured, before it is stopped.
+void LookBeforeStop(const Watched& watched, BootRecord& boot) {
+  if (boot.stopped != StopReason::kNone) return;
+  if (const auto fault = watched.log->fault()) {
+    boot.stopped = StopReason::kServiceLost;
+    boot.stop_detail = server::Describe(*fault);
+    return;
+  }
+  const auto identity = watched.server->Identify();
+  boot.identity_change = identity ? IdentityChange(boot.server, *identity)
+                                  : "could not be asked at the end: " + identity.error().message;
+}
+
 // Ends the server, records how it ended and what it logged.
-base::Status EndBoot(const BootRequest& request, server::RunningServer& server, BootRecord& boot) {
+base::Status EndBoot(const BootRequest& request, const Watched& watched, BootRecord& boot) {
+  server::RunningServer& server = *watched.server;
+  LookBeforeStop(watched, boot);
+  const bool told = watched.log->fault().has_value();
   const auto exit = server.Stop();
+  // Its last lines may have come after its end was seen.
+  const auto fault = watched.log->fault();
+  if (fault && !told && boot.stopped == StopReason::kServiceLost) {
+    boot.stop_detail += "; " + server::Describe(*fault);
+  }
+  boot.warnings = watched.log->warnings();
+  boot.facts = watched.log->Facts(watched.answers);
   boot.exit = exit ? exit->description : "not proved: " + exit.error().message;
   const server::LogCapture::Totals log = server.log().totals();
   boot.log_written = log.written;
@@ -254,6 +313,7 @@ base::Status EndBoot(const BootRequest& request, server::RunningServer& server, 
   boot.log_sha256 = log.sha256;
   UG_TRY(evidence::WriteServerLog(request.layout, boot, server.log().text()));
   UG_TRY(evidence::WriteBoot(request.layout, boot));
+  UG_TRY(evidence::WriteFacts(request.layout, boot));
   UG_TRY(base::RemoveAll(request.layout.live_log(boot.number, boot.arm)));
   if (!exit) return tl::unexpected(exit.error());
   return {};
@@ -300,10 +360,18 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   spec.log.file = request.layout.live_log(boot.number, boot.arm);
   spec.say = environment.say;
   spec.interrupted = environment.interrupted;
+  Watched watched;
+  watched.log = std::make_shared<server::LogWatcher>(request.rules);
+  spec.log.on_line = [log = watched.log](std::string_view line) { log->OnLine(line); };
   UG_TRY(base::CreateDirectories(spec.log.file.parent_path()));
-  UG_ASSIGN(const auto server, environment.launcher.Start(spec));
-  boot.argv = server->argv();
+  UG_ASSIGN(watched.server, environment.launcher.Start(spec));
+  server::RunningServer& server = *watched.server;
+  boot.argv = server.argv();
   UG_TRY(evidence::WriteBoot(request.layout, boot));
+  if (!request.rules->user_file().empty()) {
+    UG_TRY(evidence::WriteBootDocument(request.layout, boot, "log_rules.yaml",
+                                       request.rules->user_file()));
+  }
   for (const auto& [name, bytes] : request.identity.documents) {
     UG_TRY(evidence::WriteBootDocument(request.layout, boot, name, bytes));
   }
@@ -317,13 +385,19 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   readiness.api = plan.workload.api;
   readiness.acceptance = plan.workload.acceptance;
   readiness.timeout = plan.server.ready_timeout;
-  auto ready = probes::WaitUntilReady(*transports.front(), environment.clock, *server, readiness,
+  readiness.limits = plan.server.limits;
+  readiness.fault = [&watched] {
+    const auto fault = watched.log->fault();
+    return fault ? server::Describe(*fault) : std::string();
+  };
+  readiness.log_ready = [&watched] { return watched.log->ready(); };
+  auto ready = probes::WaitUntilReady(*transports.front(), environment.clock, server, readiness,
                                       environment.say, environment.interrupted);
   if (!ready) {
     boot.stopped = environment.interrupted() ? StopReason::kInterrupted : StopReason::kServiceLost;
     boot.stop_detail = ready.error().message;
     // The first error is the one to tell; what ending it said stands in boot.json.
-    if (const auto ended = EndBoot(request, *server, boot); !ended) {
+    if (const auto ended = EndBoot(request, watched, boot); !ended) {
       environment.say("boot " + std::to_string(boot.number) + ": " + ended.error().message);
     }
     return tl::unexpected(
@@ -331,12 +405,17 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   }
   boot.ready_after = ready->after;
   boot.version = ready->version;
-  UG_ASSIGN(boot.server, server->Identify());
+  boot.stages.insert(boot.stages.end(), ready->stages.begin(), ready->stages.end());
+  UG_ASSIGN(boot.server, server.Identify());
+  watched.answers = probes::AskEndpoints(*transports.front(), environment.clock, server.url(),
+                                         watched.log->Endpoints(), environment.interrupted);
+  boot.facts = watched.log->Facts(watched.answers);
   UG_TRY(evidence::WriteBoot(request.layout, boot));
+  UG_TRY(evidence::WriteFacts(request.layout, boot));
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));
 
-  Session session(request, *server, transports, boot);
+  Session session(request, watched, transports, boot);
   for (const std::string& case_name : request.step.pending) {
     const plan::Case* of = plan.FindCase(case_name);
     UG_CHECK(of != nullptr);
@@ -344,14 +423,14 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
     if (!goes_on) {
       boot.stopped = environment.interrupted() ? StopReason::kInterrupted : StopReason::kNone;
       boot.stop_detail = goes_on.error().message;
-      if (const auto ended = EndBoot(request, *server, boot); !ended) {
+      if (const auto ended = EndBoot(request, watched, boot); !ended) {
         environment.say("boot " + std::to_string(boot.number) + ": " + ended.error().message);
       }
       return tl::unexpected(goes_on.error());
     }
     if (!*goes_on) break;
   }
-  UG_TRY(EndBoot(request, *server, boot));
+  UG_TRY(EndBoot(request, watched, boot));
   return boot;
 }
 

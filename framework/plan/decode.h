@@ -35,6 +35,10 @@ void DecodeOrder(const Value& value, std::vector<BootStep>* order);
 void DecodeWorkload(const Value& value, Workload* workload);
 void DecodeGates(const Value& value, std::vector<Gate>* gates);
 
+// Keys of the server.
+void DecodeLogRules(const Value& value, LogRulesSettings* rules);
+void DecodeFactProbes(const Value& value, std::vector<FactProbe>* probes);
+
 // Shared by server and arms.
 void DecodeEnvironment(const Value& value, Environment* env);
 // Refuses an argv that carries a secret: the plan is copied into the evidence.
