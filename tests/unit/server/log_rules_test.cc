@@ -162,6 +162,43 @@ TEST(ShippedRules, EveryFaultAndStallHasLinesThatAreOneAndLinesThatAreNot) {
   }
 }
 
+// What a real engine wrote, from its start to its end.
+TEST(ShippedRules, ReadARealLogAsItIs) {
+  std::ifstream log(UPGRADE_GATE_LOG_RULES_LINES "/vllm-0.32.0-cpu.log");
+  ASSERT_TRUE(log);
+  LogWatcher watcher(Shipped());
+  std::string line;
+  while (std::getline(log, line) && line.find("[shutdown]") == line.npos) watcher.OnLine(line);
+  ASSERT_TRUE(log) << "the log has no end of the server";
+  EXPECT_FALSE(watcher.fault()) << Describe(*watcher.fault());
+  EXPECT_THAT(watcher.warnings(), IsEmpty());
+  const std::pair<const char*, const char*> present[] = {{"engine_version", "0.32.0"},
+                                                         {"dtype", "bfloat16"},
+                                                         {"enforce_eager", "True"},
+                                                         {"prefix_caching", "True"},
+                                                         {"chunked_prefill", "True"},
+                                                         {"compilation_mode", "NONE"},
+                                                         {"cudagraph_mode", "NONE"},
+                                                         {"model_runner", "V1"},
+                                                         {"fusions", "norm_quant, act_quant"},
+                                                         {"kv_cache_layout", "LBHNC"},
+                                                         {"kv_cache_tokens", "1,048,576"},
+                                                         {"tensor_parallel_size", "1"},
+                                                         {"quantization", "None"},
+                                                         {"speculative_config", "None"},
+                                                         {"moe_backend_choice", "auto"}};
+  for (const auto& [fact, value] : present) EXPECT_EQ(FactOf(watcher, fact).value, value) << fact;
+  // On a CPU nothing tells the backend, and chunked prefill is on without its line.
+  EXPECT_EQ(FactOf(watcher, "attention_backend").state, FactState::kUnknown);
+  EXPECT_EQ(FactOf(watcher, "chunked_prefill_tokens").state, FactState::kUnknown);
+
+  // Stopped on purpose with a request under way it speaks of a dead engine: what
+  // comes after the stop says nothing of the boot (capture/boot_session.cc).
+  while (std::getline(log, line)) watcher.OnLine(line);
+  ASSERT_TRUE(watcher.fault());
+  EXPECT_EQ(watcher.fault()->kind, "engine");
+}
+
 TEST(ShippedRules, AnUnknownSetIsAnErrorThatNamesThoseThatShip) {
   const auto rules = LogRules::Load({.sets = {"vlm"}, .file = ""}, "");
   ASSERT_FALSE(rules);
@@ -376,9 +413,9 @@ TEST(RulesFile, ErrorsSayWhereAndWhat) {
   EXPECT_EQ(ErrorOf("version: 2\nfacts: []\n"),
             "rules.yaml:1:10: these are rules of version 2; only version 1 can be read");
   EXPECT_EQ(ErrorOf("version: 1\nfacts:\n  - {fact: a, log: '('}\n"),
-            "rules.yaml:3:21: \"(\" is no pattern that RE2 can read: missing ): (");
+            "rules.yaml:3:20: \"(\" is no pattern that RE2 can read: missing ): (");
   EXPECT_EQ(ErrorOf("version: 1\nfacts:\n  - {fact: a, log: 'x*'}\n"),
-            "rules.yaml:3:21: \"x*\" matches every line, even an empty one");
+            "rules.yaml:3:20: \"x*\" matches every line, even an empty one");
   EXPECT_EQ(ErrorOf("version: 1\nfacts:\n  - {fact: a, log: 'x'}\n"),
             "rules.yaml:3:5: the pattern has no group to take the value from: write (…) in it, or "
             "give \"value\"");
@@ -388,7 +425,7 @@ TEST(RulesFile, ErrorsSayWhereAndWhat) {
             "rules.yaml:3:13: unknown class \"cudo\" (did you mean \"cuda\"?)");
   EXPECT_EQ(
       ErrorOf("version: 1\nfacts:\n  - {fact: a}\n"),
-      "rules.yaml:3:5: a fact needs \"log\": a fact is of a line of the log or of an endpoint");
+      "rules.yaml:3:5: a fact has no \"log\": a fact is of a line of the log or of an endpoint");
   EXPECT_EQ(ErrorOf("version: 1\nfacts:\n  - {fact: a, endpoint: version, member: /v}\n"),
             "rules.yaml:3:25: must be a path like /version");
   EXPECT_THAT(ErrorOf("version: 1\nfault: []\n"),
