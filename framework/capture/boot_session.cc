@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -63,6 +64,7 @@ struct Watched {
   std::unique_ptr<server::RunningServer> server;
   std::shared_ptr<server::LogWatcher> log;
   std::map<std::string, server::Answer> answers;
+  std::vector<evidence::Fact> probed;  // by the plan's commands
 
   // Why it cannot go on; empty: it can. A line that says why comes before the exit.
   std::string Lost() const {
@@ -70,7 +72,35 @@ struct Watched {
     if (const auto exit = server->exited()) return "the server ended: " + exit->description;
     return {};
   }
+
+  // By name; what a command of the plan says stands above what a rule found.
+  std::vector<evidence::Fact> Facts() const {
+    std::map<std::string, evidence::Fact> facts;
+    for (const evidence::Fact& fact : probed) facts.try_emplace(fact.name, fact);
+    for (evidence::Fact& fact : log->Facts(answers)) {
+      const std::string name = fact.name;
+      facts.try_emplace(name, std::move(fact));
+    }
+    std::vector<evidence::Fact> list;
+    for (auto& [name, fact] : facts) list.push_back(std::move(fact));
+    return list;
+  }
 };
+
+// The GPUs that the boot may use; nothing: it uses none. An empty list: all.
+std::optional<std::vector<std::string>> GpusOf(const BootRequest& request) {
+  if (!request.environment.gpus.empty()) return request.environment.gpus;
+  const std::string& planned = request.plan.plan.server.gpus;
+  if (planned.empty()) return std::nullopt;
+  std::vector<std::string> ids;
+  if (planned == "all") return ids;
+  for (std::size_t at = 0; at <= planned.size();) {
+    const std::size_t comma = std::min(planned.find(',', at), planned.size());
+    ids.push_back(planned.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return ids;
+}
 
 class Session {
  public:
@@ -129,6 +159,7 @@ class Session {
       const std::string started_at = base::FormatUtc(request_.environment.clock.wall());
       int checks = 0;
       const load::StopCheck check = StopCheckFor();
+      const std::string slow_before = Throttled();
       UG_ASSIGN(load::LoadResult result,
                 load::RunLoad(transports, request_.environment.clock, loop, requests, [&] {
                   // The first look comes before the first request is sent.
@@ -136,6 +167,7 @@ class Session {
                   return check();
                 }));
       failures_in_a_row = result.failures_in_a_row;
+      const std::string slow_after = Throttled();
 
       RoundRecord round;
       round.case_name = of.name;
@@ -148,6 +180,10 @@ class Session {
       round.started_at = started_at;
       round.duration = result.duration;
       round.client = result.client;
+      if (!slow_before.empty()) round.throttled = slow_before + " before it";
+      if (!slow_after.empty()) {
+        round.throttled += (slow_before.empty() ? "" : "; ") + slow_after + " after it";
+      }
       round.stopped = result.stopped;
       round.stop_detail = result.stop_detail;
       round.requests = std::move(result.requests);
@@ -180,6 +216,12 @@ class Session {
     loop.keep_streams = workload.keep_streams;
     loop.spool_folder = request_.layout.run();
     return loop;
+  }
+
+  // How the boot's GPUs are slowed down now; empty: not that anybody knows.
+  std::string Throttled() const {
+    const auto gpus = GpusOf(request_);
+    return gpus ? server::Throttling(request_.environment.host, *gpus) : std::string();
   }
 
   std::span<load::Transport* const> TransportsFor(int streams) const {
@@ -260,6 +302,52 @@ base::Sha256Hex IdentityOf(const std::vector<BootRecord::Pin>& pins) {
   return base::Sha256Of(lines);
 }
 
+constexpr std::chrono::seconds kProbeLimit{60};
+constexpr std::size_t kProbeValueBytes = std::size_t{64} << 10;
+
+// The plan's commands, whose output is a fact each. One that fails leaves its fact
+// unknown, and the report says so.
+std::vector<evidence::Fact> RunFactProbes(const BootRequest& request, const std::string& url,
+                                          const BootRecord& boot) {
+  const std::pair<std::string_view, std::string> values[] = {{"$URL", url},
+                                                             {"$ID", boot.server.id},
+                                                             {"$BOOT", std::to_string(boot.number)},
+                                                             {"$ARM", boot.arm}};
+  std::vector<evidence::Fact> facts;
+  for (const plan::FactProbe& probe : request.plan.plan.server.fact_probes) {
+    evidence::Fact& fact = facts.emplace_back(
+        evidence::Fact{probe.fact, evidence::FactState::kUnknown, "", "", probe.compared});
+    if (!request.environment.host.run) {
+      fact.source = "commands are not run here";
+      continue;
+    }
+    std::vector<std::string> argv = probe.argv;
+    for (std::string& element : argv) {
+      for (const auto& [name, value] : values) {
+        for (std::size_t at = 0; (at = element.find(name, at)) != element.npos;) {
+          element.replace(at, name.size(), value);
+          at += value.size();
+        }
+      }
+    }
+    const auto output = request.environment.host.run(argv, kProbeLimit);
+    if (!output) {
+      fact.source = output.error().message;
+      continue;
+    }
+    std::string text = base::Visible(*output, /*keep_lines=*/true);
+    while (text.ends_with('\n')) text.pop_back();
+    if (text.size() > kProbeValueBytes) {
+      text = fmt::format("{} sha256:{}", base::Shorten(text, kProbeValueBytes),
+                         base::Sha256Of(*output));
+    }
+    fact.state = evidence::FactState::kPresent;
+    fact.value = std::move(text);
+    fact.source = "the command " + base::Visible(probe.argv[0]);
+  }
+  return facts;
+}
+
 // "image sha256:1… at the start, sha256:2… at the end"; empty: the same. Warnings
 // may come as a server runs.
 std::string IdentityChange(const evidence::ServerIdentity& start,
@@ -305,7 +393,7 @@ base::Status EndBoot(const BootRequest& request, const Watched& watched, BootRec
     boot.stop_detail += "; " + server::Describe(*fault);
   }
   boot.warnings = watched.log->warnings();
-  boot.facts = watched.log->Facts(watched.answers);
+  boot.facts = watched.Facts();
   boot.exit = exit ? exit->description : "not proved: " + exit.error().message;
   const server::LogCapture::Totals log = server.log().totals();
   boot.log_written = log.written;
@@ -360,6 +448,16 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   spec.log.file = request.layout.live_log(boot.number, boot.arm);
   spec.say = environment.say;
   spec.interrupted = environment.interrupted;
+  boot.host_facts = server::ReadHostFacts(environment.host);
+  if (const auto gpus = GpusOf(request)) {
+    const auto free =
+        server::CheckGpus(environment.host, *gpus, environment.clock, environment.interrupted);
+    if (!free) {
+      return tl::unexpected(
+          base::At(fmt::format("boot {} ({})", boot.number, boot.arm), free.error()));
+    }
+  }
+
   Watched watched;
   watched.log = std::make_shared<server::LogWatcher>(request.rules);
   spec.log.on_line = [log = watched.log](std::string_view line) { log->OnLine(line); };
@@ -409,7 +507,8 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   UG_ASSIGN(boot.server, server.Identify());
   watched.answers = probes::AskEndpoints(*transports.front(), environment.clock, server.url(),
                                          watched.log->Endpoints(), environment.interrupted);
-  boot.facts = watched.log->Facts(watched.answers);
+  watched.probed = RunFactProbes(request, server.url(), boot);
+  boot.facts = watched.Facts();
   UG_TRY(evidence::WriteBoot(request.layout, boot));
   UG_TRY(evidence::WriteFacts(request.layout, boot));
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
