@@ -46,6 +46,8 @@ struct Environment {
   server::Launcher& launcher;
   TransportFactory make_transport;
   PromptSource prompts;
+  // Called before anything is booted: an error if the prompts cannot be had.
+  std::function<base::Status()> check_prompts = [] { return base::Status(); };
   Client client;
   std::vector<std::string> gpus;                // allocated to this capture; empty: no allocation
   server::HostReader host = {};                 // the machine that the servers run on

@@ -1,7 +1,7 @@
 """Runs the arrival benchmark: interleaved, medians, ratios. See README.md.
 
 arrival.py BIN_DIR [--streams N] [--rate EVENTS_A_SECOND] [--seconds S] [--repeats N]
-                   [--clients ours,sink,aiohttp] [--hog both|without|with]
+                   [--clients ours,unkept,sink,aiohttp] [--hog both|without|with] [--untimed]
 """
 
 import argparse
@@ -64,8 +64,11 @@ def measure(options, client, with_hog):
             if client == "aiohttp"
             else [options.bin_dir / "arrival_client", client]
         )
+        argv += [str(port), str(options.streams)]
+        if (options.rate == 0 or options.untimed) and client != "aiohttp":
+            argv.append("untimed")
         run = start(
-            [*argv, str(port), str(options.streams)], CLIENT_CPU, stdout=subprocess.PIPE, text=True
+            argv, CLIENT_CPU, stdout=subprocess.PIPE, text=True
         )
         out = run.communicate(timeout=options.seconds * 20 + 120)[0]
         if run.returncode != 0:
@@ -92,9 +95,10 @@ def main():
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--rate", type=int, default=50, help="events/s of a stream; 0: flat out")
     parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--events", type=int, default=2000, help="of a stream, when flat out")
+    parser.add_argument("--events", type=int, default=8000, help="of a stream, when flat out")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--clients", default="ours,sink,aiohttp")
+    parser.add_argument("--untimed", action="store_true", help="for the memory of a stream")
     parser.add_argument("--hog", choices=["both", "without", "with"], default="both")
     options = parser.parse_args()
     clients = options.clients.split(",")
@@ -107,15 +111,17 @@ def main():
 
     print(f"{options.streams} streams, {options.rate or 'unlimited'} events/s each; ", end="")
     print(f"medians of {options.repeats}")
-    print("| client | hog | " + " | ".join(FIGURES) + " | × sink |")
-    print("|---|---|" + "---|" * (len(FIGURES) + 1))
+    print("| client | hog | " + " | ".join(FIGURES) + " | × sink | best × sink |")
+    print("|---|---|" + "---|" * (len(FIGURES) + 2))
     for (client, hog), runs in results.items():
         shown = [median(runs, figure) for figure in FIGURES.values()]
-        sink = results.get(("sink", hog))
-        ratio = median(runs, FIGURES["CPU µs/event"])
-        ratio = f"{ratio / median(sink, FIGURES['CPU µs/event']):.2f}" if sink else "–"
+        # Of runs side by side, so that what slowed one slowed the other.
+        cpu = FIGURES["CPU µs/event"]
+        sink = results.get(("sink", hog), [])
+        ratios = [cpu(mine) / cpu(other) for mine, other in zip(runs, sink)]
         cells = ["–" if value is None else f"{value:,.6g}" for value in shown]
-        print(f"| {client} | {'yes' if hog else 'no'} | " + " | ".join(cells) + f" | {ratio} |")
+        cells += [f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f}"] if ratios else ["–"] * 2
+        print(f"| {client} | {'yes' if hog else 'no'} | " + " | ".join(cells) + " |")
     return 0
 
 
