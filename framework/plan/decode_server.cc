@@ -281,6 +281,8 @@ std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* ser
   DecodeTimeout(m.Take("ready"), "\"ready\"", &server->ready_timeout);
   DecodeTimeout(m.Take("stop"), "\"stop\"", &server->stop_timeout);
   if (const auto deadlines = m.Take("deadlines")) DecodeDeadlines(*deadlines, &server->limits);
+  if (const auto rules = m.Take("log_rules")) DecodeLogRules(*rules, &server->log_rules);
+  if (const auto facts = m.Take("facts")) DecodeFactProbes(*facts, &server->fact_probes);
 
   if (launcher == LauncherKind::kProcess) {
     for (const char* key : {"mounts", "gpus", "ipc", "pull"}) m.Refuse(key, kNotDocker);
