@@ -21,6 +21,7 @@
 #include "framework/probes/readiness.h"
 #include "framework/probes/server_facts.h"
 #include "framework/probes/server_tokenizer.h"
+#include "framework/server/run_argv.h"
 
 namespace upgrade_gate::capture {
 namespace {
@@ -323,10 +324,10 @@ constexpr std::size_t kProbeValueBytes = std::size_t{64} << 10;
 // unknown, and the report says so.
 std::vector<evidence::Fact> RunFactProbes(const BootRequest& request, const std::string& url,
                                           const BootRecord& boot) {
-  const std::pair<std::string_view, std::string> values[] = {{"$URL", url},
-                                                             {"$ID", boot.server.id},
-                                                             {"$BOOT", std::to_string(boot.number)},
-                                                             {"$ARM", boot.arm}};
+  const std::map<std::string, std::string> values = {{"URL", url},
+                                                     {"ID", boot.server.id},
+                                                     {"BOOT", std::to_string(boot.number)},
+                                                     {"ARM", boot.arm}};
   std::vector<evidence::Fact> facts;
   for (const plan::FactProbe& probe : request.plan.plan.server.fact_probes) {
     evidence::Fact& fact = facts.emplace_back(
@@ -336,14 +337,7 @@ std::vector<evidence::Fact> RunFactProbes(const BootRequest& request, const std:
       continue;
     }
     std::vector<std::string> argv = probe.argv;
-    for (std::string& element : argv) {
-      for (const auto& [name, value] : values) {
-        for (std::size_t at = 0; (at = element.find(name, at)) != element.npos;) {
-          element.replace(at, name.size(), value);
-          at += value.size();
-        }
-      }
-    }
+    for (std::string& element : argv) element = server::Substitute(element, values);
     const auto output = request.environment.host.run(argv, kProbeLimit);
     if (!output) {
       fact.source = output.error().message;

@@ -100,7 +100,11 @@ struct LogRules::Compiled {
   void Find(std::string_view line, std::vector<int>& found) const {
     found.clear();
     re2::RE2::Set::ErrorInfo error{};
-    if (entries.empty() || all->Match(Piece(line), &found, &error)) return;
+    if (entries.empty()) return;
+    if (all->Match(Piece(line), &found, &error)) {
+      std::sort(found.begin(), found.end());  // of two faults in one line the first rule's
+      return;
+    }
     if (error.kind == re2::RE2::Set::kNoError) return;
     // Out of the memory that one automaton of all may have: one after the other.
     for (std::size_t i = 0; i < entries.size(); ++i) {

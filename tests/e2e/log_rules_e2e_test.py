@@ -115,6 +115,21 @@ class LogRules(Experiment):
         _, conditions = self.judge_with("", ACCEPT)
         self.assertIn("kernel is A in baseline and not known of candidate", conditions)
 
+    def test_what_a_command_prints_is_a_fact(self):
+        probes = ("  facts:\n"
+                  "    - {fact: packages, argv: [/bin/echo, engine 1.0]}\n"
+                  "    - {fact: which, argv: [/bin/echo, $ARM, $BOOT, $URL], compare: false}\n"
+                  "    - {fact: none, argv: [/bin/false]}\n")
+        self.write(rules=probes)
+        self.capture()
+        facts = self.facts("02-candidate")
+        self.assertEqual(facts["packages"]["value"], "engine 1.0")
+        self.assertRegex(facts["which"]["value"], r"^candidate 2 http://127\.0\.0\.1:\d+$")
+        self.assertEqual(facts["none"]["state"], "unknown")
+        self.assertIn("exit code 1", facts["none"]["source"])
+        verdict = json.loads(self.judge("--format", "json", expect=ACCEPT).stdout)
+        self.assertIn("not known of either arm, so not compared: none", verdict["conditions"])
+
     def test_a_fatal_line_ends_a_boot_before_it_is_ready(self):
         for line, kind in (
             ("RuntimeError: CUDA error: an illegal memory access was encountered", "cuda"),
@@ -139,8 +154,8 @@ class LogRules(Experiment):
         result = self.capture(expect=INFRASTRUCTURE)
         boot = self.boot("02-candidate")
         self.assertEqual(boot["stopped"], "service_lost")
-        self.assertIn('a fatal line (other, line 3): "The matrix is upside down": nothing helps',
-                      boot["stop_detail"])
+        self.assertRegex(boot["stop_detail"],
+                         r'a fatal line \(other, line \d+\): "The matrix is upside down": nothing helps')
         self.assertIn("nothing helps", result.stderr)
         self.assertTrue((self.run_folder / "evidence/rounds/short-c2/02-candidate-r1").exists())
         verdict = json.loads(self.call("judge", self.run_folder, "--format", "json").stdout)
