@@ -65,7 +65,7 @@ Result<std::unique_ptr<server::Launcher>> MakeLauncher(
   UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
   UG_ASSIGN(auto engine, docker::Engine::Connect(std::move(address)));
   SweepEngine(*engine, clock, say);
-  return docker::MakeDockerLauncher(clock, std::move(engine), docker::DefaultDockerOptions());
+  return docker::MakeDockerLauncher(clock, std::move(engine), docker::DefaultDockerOptions(clock));
 }
 
 // Commands of the plan and of the host, with this process's own environment.

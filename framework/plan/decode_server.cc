@@ -135,8 +135,10 @@ void DecodeImage(const Value& value, std::optional<std::string>* image) {
     return;
   }
   if (at == std::string::npos) {
-    value.Fail(fmt::format("the image {} is not pinned, and a tag can move: pin it: {}@sha256:…",
-                           Quoted(text), base::Shorten(name, 80)));
+    value.Fail(
+        fmt::format("the image {} is not pinned, and a tag can move: run upgrade-gate pin, "
+                    "or write {}@sha256:…",
+                    Quoted(text), base::Shorten(name, 80)));
     return;
   }
   constexpr std::string_view kPrefix = "sha256:";

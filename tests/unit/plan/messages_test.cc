@@ -417,7 +417,8 @@ std::vector<BadEdit> Arms() {
        d,
        image,
        "^vllm:0.32",
-       {"the image \"vllm:0.32\" is not pinned, and a tag can move: pin it: vllm:0.32@sha256:…"}},
+       {"the image \"vllm:0.32\" is not pinned, and a tag can move: run upgrade-gate pin, or write "
+        "vllm:0.32@sha256:…"}},
       {"image_other_digest",
        d,
        image,
