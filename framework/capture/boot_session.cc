@@ -45,10 +45,7 @@ base::Result<std::vector<load::PreparedRequest>> Prepare(const plan::ResolvedPla
 // One a thread, for as much as the plan's largest case has in flight.
 base::Result<std::vector<std::unique_ptr<load::Transport>>> MakeTransports(
     const BootRequest& request) {
-  int most = 1;
-  for (const plan::Case& of : request.plan.plan.workload.cases) {
-    most = std::max(most, of.most_in_flight());
-  }
+  const int most = MostInFlight(request.plan.plan);
   std::vector<std::unique_ptr<load::Transport>> transports;
   for (std::size_t i = 0; i < load::ShardsFor(most); ++i) {
     UG_ASSIGN(auto transport,
@@ -301,6 +298,12 @@ base::Status EndBoot(const BootRequest& request, server::RunningServer& server, 
 }
 
 }  // namespace
+
+int MostInFlight(const plan::ResolvedPlan& plan) {
+  int most = 1;
+  for (const plan::Case& of : plan.workload.cases) most = std::max(most, of.most_in_flight());
+  return most;
+}
 
 base::Result<BootRecord> RunBoot(const BootRequest& request) {
   const plan::ResolvedPlan& plan = request.plan.plan;

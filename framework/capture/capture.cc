@@ -13,6 +13,7 @@
 #include "framework/capture/progress.h"
 #include "framework/capture/run_state.h"
 #include "framework/evidence/store.h"
+#include "framework/load/file_limit.h"
 #include "framework/server/gpu_allocation.h"
 
 namespace upgrade_gate::capture {
@@ -188,10 +189,13 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
   status.detail.clear();
   UG_TRY(WriteStatus(layout, status));
   UG_TRY(CheckDisk(plan.plan, layout));
+  // Before the first boot: every boot's server inherits the same limit.
+  UG_TRY(load::RaiseFileLimit(MostInFlight(plan.plan)));
   UG_TRY(WritePlanFiles(plan, layout));
   UG_TRY(evidence::WriteCapture(layout, record));
 
   UG_ASSIGN(const auto steps, PrepareSteps(plan.plan, layout));
+  UG_TRY(environment.check_prompts());
   UG_ASSIGN(const auto identities, CheckAllPins(plan, steps, environment));
   UG_ASSIGN(const auto earlier_boots, evidence::ReadBoots(layout));
   int number = 0;
