@@ -48,9 +48,9 @@ struct Environment {
   // Called before anything is booted: an error if the prompts cannot be had.
   std::function<base::Status()> check_prompts = [] { return base::Status(); };
   Client client;
-  std::vector<std::string> gpus;                // allocated to this capture; empty: no allocation
-  std::string run_id;                           // the same that the watchdog knows
-  HostLockOptions host_lock;                    // held while servers may run
+  std::vector<std::string> gpus;  // allocated to this capture; empty: no allocation
+  std::string run_id;             // the same that the watchdog knows
+  HostLockOptions host_lock;      // held while servers may run
   // Given the lock's descriptor, for whoever outlives this process and still ends its servers.
   std::function<base::Status(int)> share_host_lock = [](int) -> base::Status { return {}; };
   std::string redact;  // a secret that is sent; the evidence shows stars for it. Empty: none

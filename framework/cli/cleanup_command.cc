@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
+#include <vector>
 
+#include "fixtures/command/cleanup.h"
 #include "framework/base/clock.h"
 #include "framework/base/text.h"
 #include "framework/capture/progress.h"
@@ -19,8 +22,9 @@ Result<ExitCode> CleanUp(const CleanupOptions& options) {
     return base::UsageError("cleanup: say of which run: --run DIR, or --all");
   }
   UG_ASSIGN(auto left, server::FindLeftovers());
+  std::vector<std::filesystem::path> records;
   if (options.run) {
-    const evidence::Layout layout(*options.run);
+    const evidence::Layout layout(std::filesystem::absolute(*options.run));
     const auto status = capture::ReadStatus(layout);
     if (!status) {
       return base::UsageError(options.run->string() +
@@ -31,6 +35,7 @@ Result<ExitCode> CleanUp(const CleanupOptions& options) {
       return base::UsageError(fmt::format("{}: its runner (pid {}) is alive; nothing was ended",
                                           options.run->string(), runner->pid));
     }
+    records = command::FindRecords(layout.live_logs());
     std::erase_if(left, [&](const auto& entry) { return entry.first != status->run_id; });
   }
   const base::SystemClock clock;
@@ -47,7 +52,16 @@ Result<ExitCode> CleanUp(const CleanupOptions& options) {
       problems += (problems.empty() ? "" : "\n") + ended.error().message;
     }
   }
-  if (left.empty()) fmt::print("no dead run has left a process\n");
+  for (const std::filesystem::path& record : records) {
+    const auto described = command::DescribeRecord(record);
+    fmt::print("cleanup that was not done: {}\n",
+               described ? *described : described.error().message);
+    if (options.dry_run) continue;
+    if (const auto done = command::RunRecord(record); !done) {
+      problems += (problems.empty() ? "" : "\n") + done.error().message;
+    }
+  }
+  if (left.empty() && records.empty()) fmt::print("no dead run has left anything\n");
   if (!problems.empty()) return base::InfrastructureError(problems);
   return ExitCode::kAccept;
 }

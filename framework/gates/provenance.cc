@@ -53,10 +53,10 @@ void FindIdentityProblems(const plan::Arm& arm, const BootRecord& boot,
                           fmt::format("{}: the server did not say its {}, declared is \"{}\"",
                                       BootText(boot), Shown(name), Shown(declared))});
     } else if (said->second != declared) {
-      problems.push_back({Finding::kIdentityMismatch,
-                          fmt::format("{}: the server said its {} is \"{}\", declared is \"{}\"",
-                                      BootText(boot), Shown(name), Shown(said->second),
-                                      Shown(declared))});
+      problems.push_back(
+          {Finding::kIdentityMismatch,
+           fmt::format("{}: the server said its {} is \"{}\", declared is \"{}\"", BootText(boot),
+                       Shown(name), Shown(said->second), Shown(declared))});
     }
   }
   switch (boot.strength) {
@@ -143,9 +143,9 @@ void FindArgumentProblems(const plan::ResolvedPlan& plan, const plan::Arm& arm,
     return;
   }
   if (plan.server.launcher == plan::LauncherKind::kProcess) argv.erase(argv.begin());
-  const std::vector<std::string> expected =
-      plan.server.launcher == plan::LauncherKind::kCommand ? plan::LaunchArgv(plan.server, arm)
-                                                           : arm.command;
+  const std::vector<std::string> expected = plan.server.launcher == plan::LauncherKind::kCommand
+                                                ? plan::LaunchArgv(plan.server, arm)
+                                                : arm.command;
   if (argv == expected) return;
   const auto more = Surplus(argv, expected);
   const auto less = Surplus(expected, argv);
