@@ -11,6 +11,8 @@
 
 #include "fixtures/command/cleanup.h"
 #include "fixtures/command/command_launcher.h"
+#include "fixtures/docker/cleanup.h"
+#include "fixtures/docker/docker_launcher.h"
 #include "fixtures/endpoint/endpoint_launcher.h"
 #include "fixtures/process/process_launcher.h"
 #include "fixtures/prompts/prompt_source.h"
@@ -25,6 +27,7 @@
 #include "framework/load/curl_transport.h"
 #include "framework/server/gpu_allocation.h"
 #include "framework/server/leftovers.h"
+#include "framework/server/run_argv.h"
 #include "framework/server/run_id.h"
 #include "framework/server/watchdog.h"
 
@@ -66,22 +69,6 @@ Result<load::CurlOptions> TransportOptions(const plan::LoadedPlan& plan) {
   return curl;
 }
 
-std::unique_ptr<server::Launcher> MakeLauncher(plan::LauncherKind kind, base::SystemClock& clock,
-                                               server::Watchdog& watchdog,
-                                               endpoint::TransportFactory make_transport,
-                                               endpoint::HeaderWatch& header_watch) {
-  switch (kind) {
-    case plan::LauncherKind::kCommand:
-      return command::MakeCommandLauncher(clock, watchdog);
-    case plan::LauncherKind::kEndpoint:
-      return endpoint::MakeEndpointLauncher(clock, std::move(make_transport), header_watch);
-    case plan::LauncherKind::kProcess:
-    case plan::LauncherKind::kDocker:
-      break;
-  }
-  return process::MakeProcessLauncher(clock, watchdog);
-}
-
 // What is left if a watchdog was killed with its runner. What cannot be ended is told
 // and keeps nobody from measuring: it may be anybody's own business.
 void SweepDeadRuns(const evidence::Layout& layout, const base::Clock& clock,
@@ -103,17 +90,80 @@ void SweepDeadRuns(const evidence::Layout& layout, const base::Clock& clock,
   }
 }
 
+// The cleaner of a run's containers; its argument is the run's id. The watchdog has the
+// runner's environment, which names the engine.
+constexpr const char* kEngineCleaner = "engine";
+base::Status RemoveContainers(const std::string& run_id, std::chrono::milliseconds) {
+  UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
+  UG_ASSIGN(const auto engine, docker::Engine::Connect(std::move(address)));
+  UG_TRY(docker::RemoveRun(*engine, run_id));
+  return {};
+}
+
+// Removes what dead runs left in the engine. What cannot be removed is told and keeps
+// nobody from measuring.
+void SweepEngine(const docker::Engine& engine, const base::Clock& clock,
+                 const std::function<void(const std::string&)>& say) {
+  const auto swept = docker::SweepExpired(engine, clock.wall());
+  if (!swept) return say("what dead runs left cannot be removed: " + swept.error().message);
+  for (const std::string& name : swept->containers) {
+    say("container " + name + " of a dead run: removed");
+  }
+}
+
+struct LauncherParts {
+  base::Clock& clock;
+  server::Watchdog& watchdog;
+  const std::string& run_id;
+  endpoint::TransportFactory make_transport;
+  endpoint::HeaderWatch& header_watch;
+  const std::function<void(const std::string&)>& say;
+};
+
+// An engine is looked for only where containers are to be started; the watchdog knows
+// how to remove what the run will have there.
+Result<std::unique_ptr<server::Launcher>> MakeDocker(const LauncherParts& parts) {
+  UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
+  UG_ASSIGN(auto engine, docker::Engine::Connect(std::move(address)));
+  SweepEngine(*engine, parts.clock, parts.say);
+  UG_TRY(parts.watchdog.AddCleaner(kEngineCleaner, parts.run_id));
+  return docker::MakeDockerLauncher(parts.clock, std::move(engine),
+                                    docker::DefaultDockerOptions(parts.clock));
+}
+
+Result<std::unique_ptr<server::Launcher>> MakeLauncher(plan::LauncherKind kind,
+                                                       const LauncherParts& parts) {
+  switch (kind) {
+    case plan::LauncherKind::kDocker:
+      return MakeDocker(parts);
+    case plan::LauncherKind::kCommand:
+      return command::MakeCommandLauncher(parts.clock, parts.watchdog);
+    case plan::LauncherKind::kEndpoint:
+      return endpoint::MakeEndpointLauncher(parts.clock, parts.make_transport, parts.header_watch);
+    case plan::LauncherKind::kProcess:
+      break;
+  }
+  return process::MakeProcessLauncher(parts.clock, parts.watchdog);
+}
+
+// Commands of the plan and of the host, with this process's own environment.
+server::RunArgv HostCommands(const std::filesystem::path& directory) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  return [directory, variables](const std::vector<std::string>& argv,
+                                std::chrono::milliseconds limit) {
+    return server::RunCommand(
+        {.argv = argv, .environment = variables, .working_directory = directory},
+        {.time = limit, .output_bytes = std::size_t{1} << 20, .interrupted = Interrupted});
+  };
+}
+
 }  // namespace
 
 Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at) {
   UG_ASSIGN(const plan::LoadedPlan plan, plan::LoadPlan(options.plan));
-  if (plan.plan.server.launcher == plan::LauncherKind::kDocker) {
-    return base::UsageError(fmt::format(
-        "{}: launcher \"docker\" can be checked and judged but not booted by this version, which "
-        "boots: process, command and endpoint",
-        plan.file));
-  }
-  UG_ASSIGN(load::CurlOptions curl, TransportOptions(plan));
   base::SystemClock clock;
   UG_ASSIGN(const capture::Client client, Self());
   const evidence::Layout layout(std::filesystem::absolute(options.run));
@@ -141,10 +191,18 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
     UG_TRY(fail_report(gpus.error().kind, gpus.error().message));
     return tl::unexpected(gpus.error());
   }
+  auto transport_options = TransportOptions(plan);
+  if (!transport_options) {
+    UG_TRY(fail_report(transport_options.error().kind, transport_options.error().message));
+    return tl::unexpected(transport_options.error());
+  }
+  load::CurlOptions curl = std::move(*transport_options);
   CatchSignals(SecondSignal::kIgnored);
 
   const std::string run_id = server::MakeRunId(plan.plan.name, clock.wall());
-  const auto say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  const std::function<void(const std::string&)> say = [](const std::string& line) {
+    fmt::print(stderr, "{}\n", line);
+  };
   SweepDeadRuns(layout, clock, say);
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -166,8 +224,18 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
     own.max_connections = max_connections;
     return load::MakeCurlTransport(clock, own);
   };
-  const auto launcher = MakeLauncher(
-      plan.plan.server.launcher, clock, watchdog, [&] { return make_transport(1); }, header_watch);
+  auto made =
+      MakeLauncher(plan.plan.server.launcher, {.clock = clock,
+                                               .watchdog = watchdog,
+                                               .run_id = run_id,
+                                               .make_transport = [&] { return make_transport(1); },
+                                               .header_watch = header_watch,
+                                               .say = say});
+  if (!made) {
+    UG_TRY(fail_report(made.error().kind, made.error().message));
+    return tl::unexpected(made.error());
+  }
+  const std::unique_ptr<server::Launcher> launcher = std::move(*made);
 
   prompts::PromptSource source(plan.plan, plan.directory);
   const capture::Environment environment{
@@ -182,6 +250,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
       .check_prompts = [&source] { return source.CheckFiles(); },
       .client = client,
       .gpus = *gpus,
+      .host = {.root = "/", .run = HostCommands(plan.directory)},
       .run_id = run_id,
       .host_lock = {*host_lock, options.host_lock},
       .share_host_lock = [&](int lock) { return watchdog.Hold(lock); },
@@ -193,6 +262,10 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   auto result = capture::Capture(plan, layout, environment);
   if (!result && overdue()) {
     result = tl::unexpected(base::At("the plan's deadline has passed", result.error()));
+  }
+  // A boot that could not be ended in order may have left a container.
+  if (result && plan.plan.server.launcher == plan::LauncherKind::kDocker) {
+    UG_TRY(watchdog.RemoveCleaner(kEngineCleaner, run_id));
   }
   // Results of gates belong to the evidence that was there before.
   if (!result || result->outcome != capture::Outcome::kReused) {
@@ -214,7 +287,9 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
 
 Result<ExitCode> Watch(const WatchdogOptions& options) {
   constexpr int kPipe = 3;
-  server::RunWatchdog(kPipe, options.run_id, {{command::kArgvCleaner, command::RunCleanup}});
+  server::RunWatchdog(
+      kPipe, options.run_id,
+      {{kEngineCleaner, RemoveContainers}, {command::kArgvCleaner, command::RunCleanup}});
   return ExitCode::kAccept;
 }
 

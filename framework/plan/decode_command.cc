@@ -115,6 +115,7 @@ void DecodeLaunchers(Mapping& m, std::optional<LauncherKind> launcher, ServerSet
   Only(m, "endpoint", launcher, {kEndpoint});
   if (launcher == kCommand || launcher == kEndpoint) {
     for (const char* key : {"mounts", "gpus", "ipc", "pull"}) Only(m, key, launcher, {kDocker});
+    RefuseDocker(m, fmt::format("is for the launcher docker; this plan's is {}", Name(*launcher)));
   }
   if (launcher == kCommand) {
     if (const auto launch =
