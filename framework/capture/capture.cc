@@ -194,6 +194,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
   UG_TRY(evidence::WriteCapture(layout, record));
 
   UG_ASSIGN(const auto steps, PrepareSteps(plan.plan, layout));
+  UG_TRY(environment.check_prompts());
   UG_ASSIGN(auto identities, CheckAllPins(plan, steps, environment));
   UG_ASSIGN(const auto earlier_boots, evidence::ReadBoots(layout));
   int number = 0;
