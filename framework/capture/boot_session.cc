@@ -8,13 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/text.h"
 #include "framework/capture/case_prompts.h"
+#include "framework/capture/identity.h"
 #include "framework/evidence/image_proof.h"
 #include "framework/evidence/store.h"
 #include "framework/load/driver.h"
 #include "framework/load/prime.h"
 #include "framework/load/schedule.h"
 #include "framework/load/shards.h"
+#include "framework/plan/server_url.h"
 #include "framework/probes/readiness.h"
 #include "framework/probes/server_tokenizer.h"
 
@@ -137,6 +140,18 @@ class Session {
         round.warmup = std::move(warmup);
         std::move(warmup_streams.begin(), warmup_streams.end(), std::back_inserter(streams));
       }
+      // Nor is a round that was served by nobody knows what: it is missing then.
+      if (result.stopped == StopReason::kNone || result.stopped == StopReason::kGuard) {
+        const std::string changed = IdentityChange();
+        if (!changed.empty()) {
+          boot_.stopped = StopReason::kIdentity;
+          boot_.stop_detail = fmt::format(
+              "{} in case {} round {}, which is not kept: another server answered than at the "
+              "start of the boot",
+              changed, of.name, number);
+          return false;
+        }
+      }
       // An interrupted round is not evidence: its case is measured again.
       if (result.stopped != StopReason::kInterrupted) {
         UG_TRY(evidence::WriteRound(request_.layout, round, streams,
@@ -151,6 +166,13 @@ class Session {
   }
 
  private:
+  // What the server is now against what it was at the boot's start; empty: the same.
+  std::string IdentityChange() {
+    const auto now = server_.Identify();
+    if (now) return ChangedSince(boot_.server, *now);
+    return "its identity could not be asked for: " + now.error().message;
+  }
+
   load::Load LoopOf(const plan::Case& of) const {
     const plan::Workload& workload = request_.plan.plan.workload;
     load::Load loop;
@@ -160,6 +182,7 @@ class Session {
     loop.stall_limit = workload.stall_limit;
     loop.keep_streams = workload.keep_streams;
     loop.spool_folder = request_.layout.run();
+    loop.redact = request_.environment.redact;
     return loop;
   }
 
@@ -237,6 +260,7 @@ class Session {
 };
 
 base::Sha256Hex IdentityOf(const std::vector<BootRecord::Pin>& pins) {
+  if (pins.empty()) return {};
   std::string lines;
   for (const BootRecord::Pin& pin : pins) lines += pin.name + " " + pin.found + "\n";
   return base::Sha256Of(lines);
@@ -256,6 +280,24 @@ base::Status KeepImageProof(const BootRequest& request, server::RunningServer& s
     problems += (problems.empty() ? "" : "; ") + finding.problem;
   }
   return base::InfrastructureError("the container does not run the pinned image: " + problems);
+}
+
+// Asks the server what it is and compares that with what the plan declares.
+base::Status IdentifyAtStart(const BootRequest& request, server::RunningServer& server,
+                             const plan::Arm& arm, BootRecord& boot) {
+  UG_ASSIGN(boot.server, server.Identify());
+  UG_TRY(KeepImageProof(request, server, boot, "after the start"));
+  const auto host = boot.server.values.find("host");
+  const std::string of_url = plan::HostOf(server.url());
+  if (host != boot.server.values.end()) {
+    boot.server_host = host->second;
+  } else if (!plan::IsLoopback(of_url)) {
+    boot.server_host = of_url;
+  }
+  const std::string differs = DiffersFromPlan(arm.identity, boot.server.values);
+  if (differs.empty()) return {};
+  return base::InfrastructureError(differs + "; correct the plan, or what sends requests to " +
+                                   base::Visible(server.url()));
 }
 
 // Ends the server, records how it ended and what it logged.
@@ -358,9 +400,16 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   }
   boot.ready_after = ready->after;
   boot.version = ready->version;
-  UG_ASSIGN(boot.server, server->Identify());
+  if (const auto identified = IdentifyAtStart(request, *server, *arm, boot); !identified) {
+    boot.stopped = StopReason::kIdentity;
+    boot.stop_detail = identified.error().message;
+    if (const auto ended = EndBoot(request, *server, boot); !ended) {
+      environment.say("boot " + std::to_string(boot.number) + ": " + ended.error().message);
+    }
+    return tl::unexpected(
+        base::At(fmt::format("boot {} ({})", boot.number, boot.arm), identified.error()));
+  }
   UG_TRY(evidence::WriteBoot(request.layout, boot));
-  UG_TRY(KeepImageProof(request, *server, boot, "after the start"));
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));
 

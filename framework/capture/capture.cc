@@ -184,6 +184,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
                                     const Environment& environment, CaptureRecord& record,
                                     Status& status) {
   UG_ASSIGN(const HostLock host_lock, WaitForHost(layout, environment, status));
+  UG_TRY(environment.share_host_lock(host_lock.descriptor()));
   status.state = "booting";
   status.detail.clear();
   UG_TRY(WriteStatus(layout, status));
@@ -285,6 +286,7 @@ base::Result<CaptureResult> Capture(const plan::LoadedPlan& plan, const Layout& 
   status.started_at = record.started_at;
   status.updated_at = base::FormatUtc(environment.clock.wall());
   status.pid = getpid();
+  status.run_id = environment.run_id;
   UG_TRY(WriteStatus(layout, status));
 
   auto result = Measure(plan, layout, environment, record, status);

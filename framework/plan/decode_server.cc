@@ -191,6 +191,10 @@ void DecodeArm(const Value& value, std::optional<LauncherKind> launcher, ArmOver
   } else if (launcher == LauncherKind::kProcess) {
     m.Refuse("image", kNotDocker);
   }
+  DecodeLaunchedArm(
+      m, launcher, arm,
+      [](const Value& v, PinnedFile* file) { DecodePinnedFile(v, "the image's file", file); },
+      DecodeImage);
   if (launcher != LauncherKind::kProcess) {
     if (const auto image = m.Take("image")) DecodeImage(*image, &arm->image);
   }
@@ -272,8 +276,11 @@ void DecodeEnvironment(const Value& value, Environment* env) {
 std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* server) {
   Mapping m(value.context, value.node, "the server", value.path);
   std::optional<LauncherKind> launcher;
-  const Choices<LauncherKind> launchers = {{Name(LauncherKind::kDocker), LauncherKind::kDocker},
-                                           {Name(LauncherKind::kProcess), LauncherKind::kProcess}};
+  const Choices<LauncherKind> launchers = {
+      {Name(LauncherKind::kDocker), LauncherKind::kDocker},
+      {Name(LauncherKind::kProcess), LauncherKind::kProcess},
+      {Name(LauncherKind::kCommand), LauncherKind::kCommand},
+      {Name(LauncherKind::kEndpoint), LauncherKind::kEndpoint}};
   if (m.Required("launcher", &launcher, launchers)) server->launcher = *launcher;
   if (const auto command = m.Take("command");
       command && Read(*command, &server->command, Text::kMayBeEmpty)) {
@@ -283,6 +290,8 @@ std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* ser
   DecodeTimeout(m.Take("ready"), "\"ready\"", &server->ready_timeout);
   DecodeTimeout(m.Take("stop"), "\"stop\"", &server->stop_timeout);
   if (const auto deadlines = m.Take("deadlines")) DecodeDeadlines(*deadlines, &server->limits);
+  DecodeLaunchers(m, launcher, server);
+  if (launcher == LauncherKind::kCommand || launcher == LauncherKind::kEndpoint) return launcher;
 
   if (launcher == LauncherKind::kProcess) {
     for (const char* key : {"mounts", "gpus", "ipc", "pull"}) m.Refuse(key, kNotDocker);
