@@ -26,6 +26,7 @@
 #include "framework/load/curl_transport.h"
 #include "framework/server/gpu_allocation.h"
 #include "framework/server/leftovers.h"
+#include "framework/server/run_argv.h"
 #include "framework/server/run_id.h"
 #include "framework/server/watchdog.h"
 
@@ -121,6 +122,20 @@ void SweepDeadRuns(const base::Clock& clock, const std::function<void(const std:
   }
 }
 
+// Commands of the plan and of the host, with this process's own environment.
+server::RunArgv HostCommands(const std::filesystem::path& directory) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  return [directory, variables](const std::vector<std::string>& argv,
+                                std::chrono::milliseconds limit) {
+    return server::RunCommand(
+        {.argv = argv, .environment = variables, .working_directory = directory},
+        {.time = limit, .output_bytes = std::size_t{1} << 20, .interrupted = Interrupted});
+  };
+}
+
 }  // namespace
 
 Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at) {
@@ -200,6 +215,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
       .check_prompts = [&source] { return source.CheckFiles(); },
       .client = client,
       .gpus = *gpus,
+      .host = {.root = "/", .run = HostCommands(plan.directory)},
       .run_id = run_id,
       .host_lock = {*host_lock, options.host_lock},
       .share_host_lock = [&](int lock) { return watchdog.Hold(lock); },

@@ -290,6 +290,8 @@ std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* ser
   DecodeTimeout(m.Take("ready"), "\"ready\"", &server->ready_timeout);
   DecodeTimeout(m.Take("stop"), "\"stop\"", &server->stop_timeout);
   if (const auto deadlines = m.Take("deadlines")) DecodeDeadlines(*deadlines, &server->limits);
+  if (const auto rules = m.Take("log_rules")) DecodeLogRules(*rules, &server->log_rules);
+  if (const auto facts = m.Take("facts")) DecodeFactProbes(*facts, &server->fact_probes);
   DecodeLaunchers(m, launcher, server);
   if (launcher == LauncherKind::kCommand || launcher == LauncherKind::kEndpoint) return launcher;
 
