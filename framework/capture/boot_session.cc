@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/capture/case_prompts.h"
+#include "framework/evidence/image_proof.h"
 #include "framework/evidence/store.h"
 #include "framework/load/driver.h"
 #include "framework/load/prime.h"
@@ -42,10 +43,7 @@ base::Result<std::vector<load::PreparedRequest>> Prepare(const plan::ResolvedPla
 // One a thread, for as much as the plan's largest case has in flight.
 base::Result<std::vector<std::unique_ptr<load::Transport>>> MakeTransports(
     const BootRequest& request) {
-  int most = 1;
-  for (const plan::Case& of : request.plan.plan.workload.cases) {
-    most = std::max(most, of.most_in_flight());
-  }
+  const int most = MostInFlight(request.plan.plan);
   std::vector<std::unique_ptr<load::Transport>> transports;
   for (std::size_t i = 0; i < load::ShardsFor(most); ++i) {
     UG_ASSIGN(auto transport,
@@ -244,8 +242,29 @@ base::Sha256Hex IdentityOf(const std::vector<BootRecord::Pin>& pins) {
   return base::Sha256Of(lines);
 }
 
+// Asks which image the server's container runs and keeps the proof, also one that does
+// not hold, which is an error.
+base::Status KeepImageProof(const BootRequest& request, server::RunningServer& server,
+                            const BootRecord& boot, const std::string& when) {
+  UG_ASSIGN(const auto proof, server.ProveImage(when));
+  if (!proof) return {};
+  UG_TRY(evidence::WriteImageProof(request.layout, boot, *proof));
+  const evidence::ImageProofCheck check = evidence::CheckImageProof(*proof);
+  if (check.ok()) return {};
+  std::string problems;
+  for (const evidence::SealFinding& finding : check.findings) {
+    problems += (problems.empty() ? "" : "; ") + finding.problem;
+  }
+  return base::InfrastructureError("the container does not run the pinned image: " + problems);
+}
+
 // Ends the server, records how it ended and what it logged.
 base::Status EndBoot(const BootRequest& request, server::RunningServer& server, BootRecord& boot) {
+  if (boot.ready_after.count() > 0) {
+    if (const auto kept = KeepImageProof(request, server, boot, "before the stop"); !kept) {
+      boot.server.warnings.push_back("image: " + kept.error().message);
+    }
+  }
   const auto exit = server.Stop();
   boot.exit = exit ? exit->description : "not proved: " + exit.error().message;
   const server::LogCapture::Totals log = server.log().totals();
@@ -260,6 +279,12 @@ base::Status EndBoot(const BootRequest& request, server::RunningServer& server, 
 }
 
 }  // namespace
+
+int MostInFlight(const plan::ResolvedPlan& plan) {
+  int most = 1;
+  for (const plan::Case& of : plan.workload.cases) most = std::max(most, of.most_in_flight());
+  return most;
+}
 
 base::Result<BootRecord> RunBoot(const BootRequest& request) {
   const plan::ResolvedPlan& plan = request.plan.plan;
@@ -303,6 +328,8 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   UG_TRY(base::CreateDirectories(spec.log.file.parent_path()));
   UG_ASSIGN(const auto server, environment.launcher.Start(spec));
   boot.argv = server->argv();
+  boot.compile_cache = server->compile_cache();
+  if (request.identity.pull) boot.stages.emplace_back("pull", *request.identity.pull);
   UG_TRY(evidence::WriteBoot(request.layout, boot));
   for (const auto& [name, bytes] : request.identity.documents) {
     UG_TRY(evidence::WriteBootDocument(request.layout, boot, name, bytes));
@@ -333,6 +360,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   boot.version = ready->version;
   UG_ASSIGN(boot.server, server->Identify());
   UG_TRY(evidence::WriteBoot(request.layout, boot));
+  UG_TRY(KeepImageProof(request, *server, boot, "after the start"));
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));
 

@@ -23,6 +23,9 @@ struct BootRequest {
   int rounds_before = 0;                // by then: what the time left is estimated from
 };
 
+// The most requests that any case of the plan may have in flight at once.
+int MostInFlight(const plan::ResolvedPlan& plan);
+
 // Measures the step's pending cases. Service loss ends the boot and is told in
 // the returned record, not as an error; an error means that nothing more can be
 // measured now (server does not start, disk, interruption) and is resumable.

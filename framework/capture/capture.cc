@@ -13,6 +13,7 @@
 #include "framework/capture/progress.h"
 #include "framework/capture/run_state.h"
 #include "framework/evidence/store.h"
+#include "framework/load/file_limit.h"
 #include "framework/server/gpu_allocation.h"
 
 namespace upgrade_gate::capture {
@@ -187,11 +188,14 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
   status.detail.clear();
   UG_TRY(WriteStatus(layout, status));
   UG_TRY(CheckDisk(plan.plan, layout));
+  // Before the first boot: every boot's server inherits the same limit.
+  UG_TRY(load::RaiseFileLimit(MostInFlight(plan.plan)));
   UG_TRY(WritePlanFiles(plan, layout));
   UG_TRY(evidence::WriteCapture(layout, record));
 
   UG_ASSIGN(const auto steps, PrepareSteps(plan.plan, layout));
-  UG_ASSIGN(const auto identities, CheckAllPins(plan, steps, environment));
+  UG_TRY(environment.check_prompts());
+  UG_ASSIGN(auto identities, CheckAllPins(plan, steps, environment));
   UG_ASSIGN(const auto earlier_boots, evidence::ReadBoots(layout));
   int number = 0;
   std::vector<std::string> incidents;
@@ -225,6 +229,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
                               .began = began,
                               .rounds_before = rounds_before};
     UG_ASSIGN(const evidence::BootRecord boot, RunBoot(request));
+    identities.at(step.step->arm).pull.reset();  // was before the arm's first boot
     if (boot.stopped != evidence::StopReason::kNone) {
       incidents.push_back(
           fmt::format("boot {} ({}) ended early: {}", boot.number, boot.arm, boot.stop_detail));

@@ -2,6 +2,7 @@
 //
 //   <run>/evidence/   plan.yaml plan.resolved.json capture.json
 //                     boots/01-baseline/   boot.json server.log.zst
+//                                          image/ proof.json index.json manifest.json config.json
 //                     rounds/<case>/01-baseline-r1[.superseded[-N]]/
 //                                          round.json requests.jsonl.zst warmup.jsonl.zst
 //                                          streams/00007.raw.zst streams/warmup-00007.raw.zst
@@ -15,7 +16,8 @@
 //
 // A folder that is still being written has the name that it will get with
 // ".writing-" before it: rounds/<case>/.writing-01-baseline-r1. A round has
-// warmup.jsonl.zst and streams/ only where there is something to put there.
+// warmup.jsonl.zst and streams/ only where there is something to put there, and a boot
+// image/ only where its server ran in a container (image_proof.h).
 #pragma once
 
 #include <filesystem>

@@ -22,7 +22,7 @@ std::string_view Name(Phase phase) {
     case Phase::kDiagnostic:
       return "diagnostic";
   }
-  UG_CHECK(!"a phase without a name");
+  UG_CHECK(false && "a phase without a name");
   return "";
 }
 
@@ -51,7 +51,7 @@ std::string_view Name(StopReason reason) {
     case StopReason::kDeadline:
       return "deadline";
   }
-  UG_CHECK(!"a stop reason without a name");
+  UG_CHECK(false && "a stop reason without a name");
   return "";
 }
 

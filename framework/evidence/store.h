@@ -81,8 +81,9 @@ struct SealedEvidence {
 base::Result<SealedEvidence> LoadSealed(const Layout& layout);
 
 // Checks the seal, recomputes the summary from the raw records and compares it
-// with the sealed one byte by byte, and checks that plan.resolved.json is of the
-// workload that capture.json names. Whatever is wrong in the evidence is a
+// with the sealed one byte by byte, checks that plan.resolved.json is of the
+// workload that capture.json names, and proves again which image each container
+// ran (image_proof.h). Whatever is wrong in the evidence is a
 // finding on its file; an error as of CheckSeal.
 struct Verification {
   base::Sha256Hex digest;  // of SHA256SUMS

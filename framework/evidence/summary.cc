@@ -119,7 +119,7 @@ std::string_view Name(Metric metric) {
     case Metric::kE2e:
       return "e2e";
   }
-  UG_CHECK(!"a metric without a name");
+  UG_CHECK(false && "a metric without a name");
   return "";
 }
 
@@ -133,7 +133,7 @@ std::string_view Describe(Metric metric) {
     case Metric::kE2e:
       return "time to the last output, from when the request should have started";
   }
-  UG_CHECK(!"a metric without a description");
+  UG_CHECK(false && "a metric without a description");
   return "";
 }
 

@@ -66,7 +66,7 @@ const FindingRow& RowOf(Finding finding) {
   for (const FindingRow& row : kTable) {
     if (row.finding == finding) return row;
   }
-  UG_CHECK(!"a finding without a row");
+  UG_CHECK(false && "a finding without a row");
   return kTable[0];
 }
 

@@ -280,9 +280,11 @@ std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* ser
   if (const auto env = m.Take("env")) DecodeEnvironment(*env, &server->env);
   DecodeTimeout(m.Take("ready"), "\"ready\"", &server->ready_timeout);
   DecodeTimeout(m.Take("stop"), "\"stop\"", &server->stop_timeout);
+  if (const auto deadlines = m.Take("deadlines")) DecodeDeadlines(*deadlines, &server->limits);
 
   if (launcher == LauncherKind::kProcess) {
     for (const char* key : {"mounts", "gpus", "ipc", "pull"}) m.Refuse(key, kNotDocker);
+    RefuseDocker(m, kNotDocker);
     return launcher;
   }
   if (const auto mounts = m.Take("mounts")) DecodeMounts(*mounts, &server->mounts);
@@ -291,6 +293,7 @@ std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* ser
   const Choices<PullPolicy> policies = {{Name(PullPolicy::kNever), PullPolicy::kNever},
                                         {Name(PullPolicy::kMissing), PullPolicy::kMissing}};
   m.Optional("pull", &server->pull, policies);
+  DecodeDocker(m, server);
   return launcher;
 }
 

@@ -2,16 +2,19 @@
 
 arrival.py BIN_DIR [--streams N] [--rate EVENTS_A_SECOND] [--seconds S] [--repeats N]
                    [--clients ours,unkept,sink,aiohttp] [--hog both|without|with] [--untimed]
+                   [--requests N] [--tls]
 """
 
 import argparse
 import json
 import os
 import pathlib
+import shutil
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).parent
@@ -48,13 +51,29 @@ def wait_for(port, source):
     sys.exit("the event source did not start")
 
 
+def tls_in_front(port, source_port, folder):
+    """Debian's stunnel4, whose CPU is not the client's."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2",
+         "-keyout", f"{folder}/key.pem", "-out", f"{folder}/cert.pem"],
+        check=True, capture_output=True,
+    )
+    pathlib.Path(folder, "stunnel.conf").write_text(
+        f"foreground = yes\npid =\ndebug = 3\ncert = {folder}/cert.pem\nkey = {folder}/key.pem\n"
+        f"[bench]\naccept = 127.0.0.1:{port}\nconnect = 127.0.0.1:{source_port}\n"
+    )
+    return start(["stunnel4", f"{folder}/stunnel.conf"], SOURCE_CPU, stderr=subprocess.DEVNULL)
+
+
 def measure(options, client, with_hog):
     port = free_port()
     events = options.rate * options.seconds if options.rate else options.events
     source = start(
         [options.bin_dir / "event_source", str(port), str(events), str(options.rate)], SOURCE_CPU
     )
-    hog = None
+    hog = tls = None
+    folder = tempfile.mkdtemp()
     try:
         wait_for(port, source)
         if with_hog:
@@ -64,9 +83,20 @@ def measure(options, client, with_hog):
             if client == "aiohttp"
             else [options.bin_dir / "arrival_client", client]
         )
-        argv += [str(port), str(options.streams)]
-        if (options.rate == 0 or options.untimed) and client != "aiohttp":
-            argv.append("untimed")
+        served = port
+        if options.tls:
+            served = free_port()
+            tls = tls_in_front(served, port, folder)
+            wait_for(served, tls)
+        argv += [str(served), str(options.streams)]
+        if client == "aiohttp":
+            argv.append(str(options.requests))
+        elif client != "sink":
+            argv.append(f"requests={options.requests}")
+            if options.rate == 0 or options.untimed:
+                argv.append("untimed")
+            if options.tls:
+                argv.append(f"ca={folder}/cert.pem")
         run = start(
             argv, CLIENT_CPU, stdout=subprocess.PIPE, text=True
         )
@@ -74,14 +104,16 @@ def measure(options, client, with_hog):
         if run.returncode != 0:
             sys.exit(f"{client} failed: {out}")
         result = json.loads(out)
-        if result["events"] != events * options.streams:
-            sys.exit(f"{client} saw {result['events']} of {events * options.streams} events")
+        expected = events * options.streams * options.requests
+        if result["events"] != expected:
+            sys.exit(f"{client} saw {result['events']} of {expected} events")
         return result
     finally:
-        for process in (source, hog):
+        for process in (source, hog, tls):
             if process is not None:
                 process.kill()
                 process.wait()
+        shutil.rmtree(folder)
 
 
 def median(results, figure):
@@ -95,9 +127,11 @@ def main():
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--rate", type=int, default=50, help="events/s of a stream; 0: flat out")
     parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--events", type=int, default=20000, help="of a stream, when flat out")
+    parser.add_argument("--events", type=int, default=8000, help="of a stream, when flat out")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--clients", default="ours,sink,aiohttp")
+    parser.add_argument("--requests", type=int, default=1, help="of a stream, one by one")
+    parser.add_argument("--tls", action="store_true", help="ours alone, through stunnel4")
     parser.add_argument("--untimed", action="store_true", help="for the memory of a stream")
     parser.add_argument("--hog", choices=["both", "without", "with"], default="both")
     options = parser.parse_args()
