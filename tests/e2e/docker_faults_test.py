@@ -246,21 +246,28 @@ class Engines(docker_harness.Experiment):
         cls.engine.start()
 
     def interrupted(self, how):
-        self.write_plan(requests=100000)
+        """Lets something happen while requests are under way; returns what the capture says."""
+        self.write_plan(requests=600)
         capture = self.start_capture()
         self.addCleanup(capture.wait)
         self.addCleanup(capture.kill)
-        self.wait_for_container()
+        engine.wait_until(
+            lambda: "ready after" in self.captured_log() or capture.poll() is not None, 60, self.captured_log
+        )
         how()
-        self.assertEqual(capture.wait(timeout=60), INFRASTRUCTURE, self.captured_log())
+        self.assertEqual(capture.wait(timeout=120), INFRASTRUCTURE, self.captured_log())
         return self.captured_log()
 
     def test_stopped(self):
         output = self.interrupted(lambda: self.engine.end("dockerd"))
         self.engine.start_dockerd()
-        self.assertIn("the container engine at", output)
-        # What a stopped engine could not remove goes at the next start.
-        self.call("cleanup")
+        self.assertIn("the engine cannot be reached", output)
+        # Nobody could remove it without an engine; the next start does.
+        [left] = self.engine.containers()
+        self.assertIn(f"the container {left} could not be removed: when the engine is back, run `docker rm -f", output)
+        self.run_folder = self.folder / "next"
+        self.write_plan()
+        self.assertIn(f"container {left} of a dead run: removed\n", self.capture())
 
     def test_restarted(self):
         def restart():
@@ -270,13 +277,28 @@ class Engines(docker_harness.Experiment):
         output = self.interrupted(restart)
         self.assertIn("stopped or restarted, and the server with it", output)
 
-    def test_full_disk(self):
-        self.run_folder = self.folder / "small"
+    def test_no_room_at_the_start(self):
+        self.mount_run_folder("1m")
+        self.write_plan()
+        self.assertRegex(self.capture(INFRASTRUCTURE), r"/run: \d+ MiB free, the run may write \d+ MiB; free some or choose")
+
+    def test_disk_full_during_the_run(self):
+        self.mount_run_folder("300m")
+
+        def fill():
+            with open(self.run_folder / "filler", "wb") as filler:
+                try:
+                    while filler.write(bytes(1 << 20)):
+                        filler.flush()
+                except OSError:
+                    pass
+
+        self.assertIn("No space left on device", self.interrupted(fill))
+
+    def mount_run_folder(self, size):
         self.run_folder.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", self.run_folder], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", self.run_folder], check=True)
         self.addCleanup(subprocess.run, ["umount", self.run_folder], check=True)
-        self.write_plan(requests=1000)
-        self.assertIn("No space left on device", self.capture(INFRASTRUCTURE))
 
 
 if __name__ == "__main__":
