@@ -22,6 +22,7 @@
 #include "framework/cli/signals.h"
 #include "framework/load/curl_transport.h"
 #include "framework/server/gpu_allocation.h"
+#include "framework/server/run_argv.h"
 #include "framework/server/watchdog.h"
 
 namespace upgrade_gate::cli {
@@ -64,7 +65,21 @@ Result<std::unique_ptr<server::Launcher>> MakeLauncher(
   UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
   UG_ASSIGN(auto engine, docker::Engine::Connect(std::move(address)));
   SweepEngine(*engine, clock, say);
-  return docker::MakeDockerLauncher(clock, std::move(engine), docker::DefaultDockerOptions());
+  return docker::MakeDockerLauncher(clock, std::move(engine), docker::DefaultDockerOptions(clock));
+}
+
+// Commands of the plan and of the host, with this process's own environment.
+server::RunArgv HostCommands(const std::filesystem::path& directory) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  return [directory, variables](const std::vector<std::string>& argv,
+                                std::chrono::milliseconds limit) {
+    return server::RunCommand(
+        {.argv = argv, .environment = variables, .working_directory = directory},
+        {.time = limit, .output_bytes = std::size_t{1} << 20, .interrupted = Interrupted});
+  };
 }
 
 }  // namespace
@@ -140,6 +155,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
       .check_prompts = [&source] { return source.CheckFiles(); },
       .client = client,
       .gpus = *gpus,
+      .host = {.root = "/", .run = HostCommands(plan.directory)},
       .run_id = run_id,
       .host_lock = {*host_lock, options.host_lock},
       .interrupted = Interrupted,

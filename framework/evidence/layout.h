@@ -1,7 +1,7 @@
 // The folder grammar of a run: the one place that knows a path.
 //
 //   <run>/evidence/   plan.yaml plan.resolved.json capture.json
-//                     boots/01-baseline/   boot.json server.log.zst
+//                     boots/01-baseline/   boot.json facts.json host.json server.log.zst
 //                                          image/ proof.json index.json manifest.json config.json
 //                     rounds/<case>/01-baseline-r1[.superseded[-N]]/
 //                                          round.json requests.jsonl.zst warmup.jsonl.zst
@@ -31,6 +31,8 @@
 namespace upgrade_gate::evidence {
 
 inline constexpr const char* kBootFile = "boot.json";
+inline constexpr const char* kFactsFile = "facts.json";
+inline constexpr const char* kHostFile = "host.json";
 inline constexpr const char* kServerLogFile = "server.log.zst";
 inline constexpr const char* kRoundFile = "round.json";
 inline constexpr const char* kRequestsFile = "requests.jsonl.zst";

@@ -26,6 +26,18 @@ std::string_view Name(Phase phase) {
   return "";
 }
 
+std::string_view Name(FactState state) {
+  switch (state) {
+    case FactState::kPresent:
+      return "present";
+    case FactState::kAbsent:
+      return "absent";
+    case FactState::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
 std::string_view Name(IdentityStrength strength) {
   switch (strength) {
     case IdentityStrength::kContent:

@@ -53,6 +53,9 @@ base::Status Supersede(const Layout& layout, const RoundRecord& round);
 // boot.json, replaced atomically as the boot goes on; the first call makes the
 // folder. WriteServerLog comes after it.
 base::Status WriteBoot(const Layout& layout, const BootRecord& boot);
+// facts.json and host.json of the record, which boot.json does not hold; each
+// only where there is something to write.
+base::Status WriteFacts(const Layout& layout, const BootRecord& boot);
 base::Status WriteServerLog(const Layout& layout, const BootRecord& boot, std::string_view log);
 // A raw document of a boot's folder, such as "image/manifest.json": plain names.
 base::Status WriteBootDocument(const Layout& layout, const BootRecord& boot,

@@ -63,6 +63,7 @@ RoundSummary SummarizeRound(const RoundRecord& round) {
   summary.round = round.round;
   summary.planned = round.planned;
   summary.client = round.client;
+  summary.throttled = round.throttled;
   summary.counts = Count(round.requests);
   summary.stopped = round.stopped;
   summary.duration_s = static_cast<double>(round.duration.count()) / kNsPerSecond;

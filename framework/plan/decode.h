@@ -40,6 +40,9 @@ void DecodeGates(const Value& value, std::vector<Gate>* gates);
 void DecodeDocker(Mapping& m, ServerSettings* server);
 void RefuseDocker(Mapping& m, std::string_view why);
 void DecodeDeadlines(const Value& value, StageLimits* limits);
+// Keys of the server.
+void DecodeLogRules(const Value& value, LogRulesSettings* rules);
+void DecodeFactProbes(const Value& value, std::vector<FactProbe>* probes);
 
 // Shared by server and arms.
 void DecodeEnvironment(const Value& value, Environment* env);

@@ -67,11 +67,22 @@ void WriteDeadlines(Json& json, const StageLimits& limits) {
   write("ready", limits.ready);
 }
 
+// Only what the plan gives: a plan without log rules keeps its workload's digest.
+void WriteFactSources(Json& json, const ServerSettings& server) {
+  if (!server.log_rules.sets.empty()) json["log_rules"]["sets"] = server.log_rules.sets;
+  if (!server.log_rules.file.empty()) json["log_rules"]["file"] = server.log_rules.file;
+  for (const FactProbe& probe : server.fact_probes) {
+    json["facts"].push_back(
+        {{"fact", probe.fact}, {"argv", probe.argv}, {"compare", probe.compared}});
+  }
+}
+
 Json ToJson(const ServerSettings& server) {
   Json json = {{"launcher", Name(server.launcher)},
                {"ready_timeout_ms", server.ready_timeout.count()},
                {"stop_timeout_ms", server.stop_timeout.count()}};
   WriteDeadlines(json, server.limits);
+  WriteFactSources(json, server);
   if (server.launcher != LauncherKind::kDocker) return json;
   json["mounts"] = Json::array();
   for (const Mount& mount : server.mounts) {
