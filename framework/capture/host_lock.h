@@ -3,8 +3,8 @@
 //
 // The lock is the kernel's, on an open file (flock): it ends with the last process that
 // has the file open, however that ends. The watchdog is given a copy, so that what a
-// killed runner left is gone before others measure. What is written in the file only tells people who
-// holds it. One thread; not while other threads create files (it sets the umask).
+// killed runner left is gone before others measure. What is written in the file only tells people
+// who holds it. One thread; not while other threads create files (it sets the umask).
 #pragma once
 
 #include <filesystem>

@@ -20,6 +20,7 @@
 #include "framework/base/digest.h"
 #include "framework/base/file.h"
 #include "framework/capture/capture.h"
+#include "framework/capture/progress.h"
 #include "framework/cli/commands.h"
 #include "framework/cli/failing_report.h"
 #include "framework/cli/signals.h"
@@ -112,13 +113,22 @@ Result<std::unique_ptr<server::Launcher>> MakeLauncher(
 
 // What is left if a watchdog was killed with its runner. What cannot be ended is told
 // and keeps nobody from measuring: it may be anybody's own business.
-void SweepDeadRuns(const base::Clock& clock, const std::function<void(const std::string&)>& say) {
+void SweepDeadRuns(const evidence::Layout& layout, const base::Clock& clock,
+                   const std::function<void(const std::string&)>& say) {
   const auto left = server::FindLeftovers();
   if (!left) return say("what dead runs left could not be looked for: " + left.error().message);
   for (const auto& [run_id, processes] : *left) {
     const auto ended = server::EndLeftovers(run_id, clock);
     say(ended ? fmt::format("run {} is dead and had left processes: {} ended", run_id, *ended)
               : ended.error().message);
+  }
+  const auto status = capture::ReadStatus(layout);
+  const auto runner = status ? server::RunnerOf(status->run_id) : std::nullopt;
+  if (!runner || server::IsAlive(*runner)) return;
+  for (const std::filesystem::path& record : command::FindRecords(layout.live_logs())) {
+    const auto done = command::RunRecord(record);
+    say(done ? "the cleanup command of a boot whose run is dead was run"
+             : "what a dead run left could not be cleaned: " + done.error().message);
   }
 }
 
@@ -172,7 +182,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
 
   const std::string run_id = server::MakeRunId(plan.plan.name, clock.wall());
   const auto say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-  SweepDeadRuns(clock, say);
+  SweepDeadRuns(layout, clock, say);
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return base::InfrastructureError("/proc/self/exe: cannot read: " + error.message());

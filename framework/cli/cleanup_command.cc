@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "fixtures/command/cleanup.h"
 #include "fixtures/docker/cleanup.h"
 #include "framework/base/clock.h"
 #include "framework/base/text.h"
@@ -34,22 +35,22 @@ Result<std::vector<std::string>> CleanContainers(const docker::Engine& engine,
   return std::move(removed.containers);
 }
 
-// Prints what it did. An engine that nobody named need not be there.
-base::Status CleanEngine(const std::string& run_id, bool dry_run) {
+// Prints what it did and returns how many containers there were. An engine that
+// nobody named need not be there.
+Result<std::size_t> CleanEngine(const std::string& run_id, bool dry_run) {
   UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
   std::error_code error;
   const bool named = std::getenv("DOCKER_HOST") != nullptr;
   if (!named && !std::filesystem::exists(address.unix_socket, error)) {
     fmt::print("no container engine here: containers were not looked for\n");
-    return {};
+    return std::size_t{0};
   }
   UG_ASSIGN(const auto engine, docker::Engine::Connect(std::move(address)));
   UG_ASSIGN(const auto containers, CleanContainers(*engine, run_id, dry_run));
   for (const std::string& name : containers) {
     fmt::print("container {}{}\n", name, dry_run ? "" : " removed");
   }
-  if (containers.empty()) fmt::print("no dead run has left a container\n");
-  return {};
+  return containers.size();
 }
 
 }  // namespace
@@ -60,8 +61,9 @@ Result<ExitCode> CleanUp(const CleanupOptions& options) {
   }
   UG_ASSIGN(auto left, server::FindLeftovers());
   std::string run_id;
+  std::vector<std::filesystem::path> records;
   if (options.run) {
-    const evidence::Layout layout(*options.run);
+    const evidence::Layout layout(std::filesystem::absolute(*options.run));
     const auto status = capture::ReadStatus(layout);
     if (!status) {
       return base::UsageError(options.run->string() +
@@ -73,6 +75,7 @@ Result<ExitCode> CleanUp(const CleanupOptions& options) {
                                           options.run->string(), runner->pid));
     }
     run_id = status->run_id;
+    records = command::FindRecords(layout.live_logs());
     std::erase_if(left, [&](const auto& entry) { return entry.first != run_id; });
   }
   const base::SystemClock clock;
@@ -89,9 +92,20 @@ Result<ExitCode> CleanUp(const CleanupOptions& options) {
       problems += (problems.empty() ? "" : "\n") + ended.error().message;
     }
   }
-  if (left.empty()) fmt::print("no dead run has left a process\n");
-  if (const auto cleaned = CleanEngine(run_id, options.dry_run); !cleaned) {
-    problems += (problems.empty() ? "" : "\n") + cleaned.error().message;
+  for (const std::filesystem::path& record : records) {
+    const auto described = command::DescribeRecord(record);
+    fmt::print("cleanup that was not done: {}\n",
+               described ? *described : described.error().message);
+    if (options.dry_run) continue;
+    if (const auto done = command::RunRecord(record); !done) {
+      problems += (problems.empty() ? "" : "\n") + done.error().message;
+    }
+  }
+  const auto containers = CleanEngine(run_id, options.dry_run);
+  if (!containers) {
+    problems += (problems.empty() ? "" : "\n") + containers.error().message;
+  } else if (left.empty() && records.empty() && *containers == 0) {
+    fmt::print("no dead run has left anything\n");
   }
   if (!problems.empty()) return base::InfrastructureError(problems);
   return ExitCode::kAccept;

@@ -190,9 +190,8 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
       ->allow_extra_args(false);
 
   CleanupOptions cleanup_options;
-  CLI::App* cleanup =
-      add(app, "cleanup", "Show or end what dead runs left on this machine",
-          [&] { return CleanUp(cleanup_options); });
+  CLI::App* cleanup = add(app, "cleanup", "Show or end what dead runs left on this machine",
+                          [&] { return CleanUp(cleanup_options); });
   auto* const of_run = cleanup->add_option("--run", cleanup_options.run, "Of this run's folder");
   auto* const of_all = cleanup->add_flag("--all", cleanup_options.all, "Of every dead run");
   of_run->excludes(of_all);

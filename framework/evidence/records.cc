@@ -7,10 +7,9 @@
 namespace upgrade_gate::evidence {
 namespace {
 
-constexpr std::array kAllStopReasons = {StopReason::kNone, StopReason::kGuard,
+constexpr std::array kAllStopReasons = {StopReason::kNone,        StopReason::kGuard,
                                         StopReason::kServiceLost, StopReason::kInterrupted,
-                                        StopReason::kDeadline,
-                                        StopReason::kIdentity};
+                                        StopReason::kDeadline,    StopReason::kIdentity};
 
 }  // namespace
 

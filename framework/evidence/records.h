@@ -181,8 +181,8 @@ struct BootRecord {
   // Identifies the machine that measured, and the one that served where that is another
   // or not known to be the same; rounds of different ones are never pooled.
   std::string host;
-  std::string server_host;     // empty: `host`
-  std::string client_sha256;   // the executable that measured
+  std::string server_host;    // empty: `host`
+  std::string client_sha256;  // the executable that measured
   // Indices of the GPUs that were allocated to it, ascending; empty: no allocation.
   std::vector<std::string> gpus;
   std::string started_at;  // UTC

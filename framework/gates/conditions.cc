@@ -67,20 +67,20 @@ void AddIdentity(const plan::ResolvedPlan& plan, const evidence::Summary& summar
     for (const evidence::BootRecord& boot : summary.boots) {
       if (boot.arm != arm.name || boot.strength == evidence::IdentityStrength::kContent) continue;
       if (boot.strength == evidence::IdentityStrength::kFile) {
-        lines.push_back(fmt::format("identity of {}: its image's file was hashed, what a program "
-                                    "started from it was not{}",
-                                    Shown(arm.name),
-                                    arm.built_from.empty()
-                                        ? ""
-                                        : "; built from " + Shown(arm.built_from) + " by its plan"));
+        lines.push_back(fmt::format(
+            "identity of {}: its image's file was hashed, what a program "
+            "started from it was not{}",
+            Shown(arm.name),
+            arm.built_from.empty() ? ""
+                                   : "; built from " + Shown(arm.built_from) + " by its plan"));
       } else {
         std::vector<std::string> values;
         for (const auto& [name, value] : arm.identity) {
           values.push_back(Shown(name) + " " + Shown(value));
         }
-        lines.push_back(fmt::format(
-            "identity of {}: claimed by the server, not proved ({})", Shown(arm.name),
-            values.empty() ? "the plan declares none" : base::JoinList(values)));
+        lines.push_back(
+            fmt::format("identity of {}: claimed by the server, not proved ({})", Shown(arm.name),
+                        values.empty() ? "the plan declares none" : base::JoinList(values)));
       }
       break;  // one line an arm
     }

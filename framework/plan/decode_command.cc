@@ -51,9 +51,10 @@ void DecodeArgv(const std::optional<Value>& value, std::vector<std::string>* arg
     if (command == Command::kMayNotUse) {
       item.Fail("$COMMAND is the arm's command, which only \"start\" is given");
     } else if (item.node.text != "$COMMAND") {
-      item.Fail(fmt::format("$COMMAND stands for several elements and must be one of its own, "
-                            "not a part of {}",
-                            Quoted(item.node.text)));
+      item.Fail(
+          fmt::format("$COMMAND stands for several elements and must be one of its own, "
+                      "not a part of {}",
+                      Quoted(item.node.text)));
     }
   }
 }
@@ -70,9 +71,10 @@ void DecodeLaunch(const Value& value, CommandSettings* launch) {
 }
 
 bool IsHeaderName(std::string_view name) {
-  return !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
-                                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                 "0123456789-_") == name.npos;
+  return !name.empty() && name.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyz"
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "0123456789-_") == name.npos;
 }
 
 void DecodeToken(const Value& value, std::string* variable) {
@@ -115,7 +117,8 @@ void DecodeLaunchers(Mapping& m, std::optional<LauncherKind> launcher, ServerSet
     for (const char* key : {"mounts", "gpus", "ipc", "pull"}) Only(m, key, launcher, {kDocker});
   }
   if (launcher == kCommand) {
-    if (const auto launch = m.Need("launch", "say how a server is started: launch: {start: [...]}")) {
+    if (const auto launch =
+            m.Need("launch", "say how a server is started: launch: {start: [...]}")) {
       DecodeLaunch(*launch, &server->command_launcher);
     }
   }
@@ -125,9 +128,10 @@ void DecodeLaunchers(Mapping& m, std::optional<LauncherKind> launcher, ServerSet
   }
 }
 
-void DecodeLaunchedArm(Mapping& m, std::optional<LauncherKind> launcher, ArmOverlay* arm,
-                       const std::function<void(const Value&, PinnedFile*)>& pinned_file,
-                       const std::function<void(const Value&, std::optional<std::string>*)>& image) {
+void DecodeLaunchedArm(
+    Mapping& m, std::optional<LauncherKind> launcher, ArmOverlay* arm,
+    const std::function<void(const Value&, PinnedFile*)>& pinned_file,
+    const std::function<void(const Value&, std::optional<std::string>*)>& image) {
   Only(m, "image_file", launcher, {kCommand});
   Only(m, "built_from", launcher, {kCommand});
   Only(m, "url", launcher, {kEndpoint});

@@ -55,8 +55,8 @@ base::Result<int> EndLeftovers(const std::string& run_id, const base::Clock& clo
   if (outcome.left.empty()) return outcome.killed;
   std::vector<std::string> names;
   for (const Process& process : outcome.left) names.push_back(Describe(process));
-  return base::InfrastructureError("run " + run_id + ": still alive after KILL: " +
-                                   base::JoinList(names));
+  return base::InfrastructureError("run " + run_id +
+                                   ": still alive after KILL: " + base::JoinList(names));
 }
 
 }  // namespace upgrade_gate::server

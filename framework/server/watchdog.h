@@ -30,7 +30,8 @@ inline constexpr const char* kBootMarker = "UPGRADE_GATE_BOOT";
 // Ends what belongs to a run and is no process of it (a container, a job). The
 // argument is one line that says what; it is done when nothing of that is left,
 // also if nothing was there. `limit` is the most it may take.
-using Cleaner = std::function<base::Status(const std::string& argument, std::chrono::milliseconds limit)>;
+using Cleaner =
+    std::function<base::Status(const std::string& argument, std::chrono::milliseconds limit)>;
 // By name: what the watchdog of one program knows.
 using Cleaners = std::map<std::string, Cleaner>;
 inline constexpr std::size_t kMostCleanerBytes = std::size_t{64} << 10;  // of an argument

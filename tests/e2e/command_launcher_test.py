@@ -201,7 +201,9 @@ class Identity(CommandExperiment):
         self.assertEqual(verdict["orchestration"], "incomplete")
 
 
-class Death(CommandExperiment):
+class Detached(CommandExperiment):
+    """A server that only the commands of its plan can find."""
+
     def setUp(self):
         super().setUp()
         self.script("start", DETACHED)
@@ -211,6 +213,8 @@ class Death(CommandExperiment):
             "    stop: [./stop, $RUN-$BOOT.pid, TERM]\n"
             "    cleanup: [./stop, $RUN-$BOOT.pid, KILL]\n"))
 
+
+class Death(Detached):
     def starting(self):
         return subprocess.Popen([COMMAND, "capture", self.plan, "--run", self.run_folder], stderr=subprocess.PIPE,
                                 stdout=subprocess.DEVNULL, text=True)
@@ -267,10 +271,10 @@ class Death(CommandExperiment):
         self.assertEqual(self.servers(), [])
 
 
-class Leftovers(Experiment):
-    """Of the launcher process, whose servers are known by their marker."""
+class Killed:
+    """A capture that is killed after its watchdog was: nobody ends its servers."""
 
-    def leave_a_server(self):
+    def leave_a_server(self, left=1):
         """Kills a capture's watchdog and then the capture; the server lives on."""
         runner = subprocess.Popen([COMMAND, "capture", self.plan, "--run", self.run_folder], stderr=subprocess.PIPE,
                                   stdout=subprocess.DEVNULL, text=True)
@@ -285,7 +289,7 @@ class Leftovers(Experiment):
             self.assertIn(f"its runner (pid {runner.pid}) is alive; nothing was ended", alive.stderr)
             runner.kill()
             runner.wait()
-        self.assertEqual(len(self.servers()), 1)
+        self.assertEqual(len(self.servers()), left)
         return run_id
 
     def watchdog_of(self, run_id):
@@ -298,6 +302,10 @@ class Leftovers(Experiment):
                 return int(entry.parts[2])
         self.fail("no watchdog")
 
+
+class Leftovers(Killed, Experiment):
+    """Of the launcher process, whose servers are known by their marker."""
+
     def test_cleanup_shows_and_ends_what_a_dead_run_left(self):
         run_id = self.leave_a_server()
         shown = self.call("cleanup", "--run", self.run_folder, "--dry-run")
@@ -309,7 +317,7 @@ class Leftovers(Experiment):
         self.assertIn("  1 ended\n", ended.stdout)
         self.assertEqual(self.servers(), [])
         again = self.call("cleanup", "--run", self.run_folder)
-        self.assertEqual((again.returncode, again.stdout), (ACCEPT, "no dead run has left a process\n"))
+        self.assertEqual((again.returncode, again.stdout), (ACCEPT, "no dead run has left anything\n"))
 
     def test_the_next_start_sweeps(self):
         run_id = self.leave_a_server()
@@ -321,6 +329,50 @@ class Leftovers(Experiment):
         result = self.call("cleanup")
         self.assertEqual(result.returncode, USAGE)
         self.assertEqual(result.stderr, "cleanup: say of which run: --run DIR, or --all\n")
+
+
+class DetachedLeftovers(Killed, Detached):
+    def setUp(self):
+        super().setUp()
+        self.plan.write_text(self.plan.read_text().replace(
+            "  launch:", "  env: {OWN: own, SECRET: {from_env: UG_TEST_SECRET}}\n  launch:"))
+        self.script("stop", STOP_DETACHED.replace("#!/bin/sh\n", '#!/bin/sh\necho "$OWN $SECRET" >seen\n', 1))
+        os.environ["UG_TEST_SECRET"] = "hidden-value"
+        self.addCleanup(os.environ.pop, "UG_TEST_SECRET", None)
+
+    def leave_the_server_alone(self):
+        run_id = self.leave_a_server(left=2)
+        record, = self.run_folder.glob("logs/*.cleanup.json")
+        self.assertNotIn("hidden-value", record.read_text())
+        for pid in self.servers():
+            if b"./start" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: len(self.servers()) == 1, 10, "the server alone, which has no marker")
+        return run_id
+
+    def test_cleanup_shows_and_ends_what_a_dead_run_left(self):
+        run_id = self.leave_the_server_alone()
+        shown = self.call("cleanup", "--run", self.run_folder, "--dry-run")
+        self.assertEqual(shown.stdout, f"cleanup that was not done: ./stop {run_id}-1.pid KILL\n")
+        self.assertEqual(len(self.servers()), 1, "only shown")
+        del os.environ["UG_TEST_SECRET"]
+        without = self.call("cleanup", "--run", self.run_folder)
+        os.environ["UG_TEST_SECRET"] = "hidden-value"
+        self.assertEqual(without.returncode, USAGE)
+        self.assertIn("its command needs the variable UG_TEST_SECRET, which is not set here", without.stderr)
+        ended = self.call("cleanup", "--run", self.run_folder)
+        self.assertEqual(ended.returncode, ACCEPT, ended.stderr)
+        self.assertEqual(self.servers(), [])
+        self.assertEqual((self.folder / "seen").read_text(), "own hidden-value\n")
+        again = self.call("cleanup", "--run", self.run_folder)
+        self.assertEqual((again.returncode, again.stdout), (ACCEPT, "no dead run has left anything\n"))
+
+    def test_the_next_start_sweeps(self):
+        self.leave_the_server_alone()
+        result = self.capture()
+        self.assertIn("the cleanup command of a boot whose run is dead was run", result.stderr)
+        self.assertEqual(list(self.run_folder.glob("logs/*.cleanup.json")), [])
+        self.assert_every_round_once()
 
 
 if __name__ == "__main__":

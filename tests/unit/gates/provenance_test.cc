@@ -125,18 +125,23 @@ std::vector<Broken> BrokenExperiments() {
        kFail, true, "different hosts: node-1 in boot 1 and node-2\\x1b in boot 2"},
       {"served by another host", [](Experiment& e) { e.Boot(2).server_host = "gpu-2\x1b"; },
        Finding::kHostsDiffer, kFail, true,
-       "served by different hosts: gpu-2\\x1b in boot 2 and node-1 in boot 1; where these are names "
+       "served by different hosts: gpu-2\\x1b in boot 2 and node-1 in boot 1; where these are "
+       "names "
        "of one machine, let the identity command print its \"host\""},
       {"a claim that nobody declared", [](Experiment& e) { Claim(e, {}, {}); },
        Finding::kIdentityUnproved, kOpen, false,
        "boot 1 (baseline): nothing was proved of what answered, and the plan declares no identity "
        "for it"},
       {"another claim than declared",
-       [](Experiment& e) { Claim(e, {{"version", "1"}}, {{"version", "2\x1b"}}); },
+       [](Experiment& e) {
+         Claim(e, {{"version", "1"}}, {{"version", "2\x1b"}});
+       },
        Finding::kIdentityMismatch, kFail, true,
        "boot 1 (baseline): the server said its version is \"2\\x1b\", declared is \"1\""},
       {"a claim that was not made",
-       [](Experiment& e) { Claim(e, {{"image", "a"}, {"version", "1"}}, {{"version", "1"}}); },
+       [](Experiment& e) {
+         Claim(e, {{"image", "a"}, {"version", "1"}}, {{"version", "1"}});
+       },
        Finding::kIdentityUnproved, kOpen, false,
        "boot 1 (baseline): the server did not say its image, declared is \"a\""},
       {"a file that was never checked",
@@ -266,9 +271,10 @@ TEST(ProvenanceGate, ADeclaredClaimAndAFilePassAndAreTold) {
   GateResult result = Judge(claimed, Provenance());
   EXPECT_EQ(result.verdict, Verdict::kPass) << result.message;
   EXPECT_EQ(result.finding, Finding::kIdentityClaimed);
-  EXPECT_THAT(result.message,
-              HasSubstr("pass; boot 1 (baseline): identity: claimed by the server, not proved; boot "
-                        "2 (candidate): identity: claimed by the server, not proved"));
+  EXPECT_THAT(
+      result.message,
+      HasSubstr("pass; boot 1 (baseline): identity: claimed by the server, not proved; boot "
+                "2 (candidate): identity: claimed by the server, not proved"));
   EXPECT_THAT(result.explanation, ::testing::Contains(HasSubstr("nothing to do")));
 
   Experiment files = MakeExperiment();
@@ -276,8 +282,9 @@ TEST(ProvenanceGate, ADeclaredClaimAndAFilePassAndAreTold) {
   result = Judge(files, Provenance());
   EXPECT_EQ(result.verdict, Verdict::kPass) << result.message;
   EXPECT_EQ(result.finding, Finding::kIdentityOfFile);
-  EXPECT_THAT(result.message, HasSubstr("boot 2 (candidate): identity: its image's file was hashed, "
-                                        "what a program started from it was not"));
+  EXPECT_THAT(result.message,
+              HasSubstr("boot 2 (candidate): identity: its image's file was hashed, "
+                        "what a program started from it was not"));
 
   // What is only told is no problem, and is told beside one.
   files.Boot(2).host = "node-2";
@@ -303,10 +310,11 @@ TEST(ProvenanceGate, WhatIsNotProvedIsAConditionOfEveryDecision) {
                                   "plan declares none)"));
   OfFiles(e);
   e.plan.arms[0].built_from = "registry/vllm@sha256:" + Digest('8');
-  EXPECT_THAT(conditions(e),
-              ::testing::Contains("identity of baseline: its image's file was hashed, what a program "
-                                  "started from it was not; built from registry/vllm@sha256:" +
-                                  Digest('8') + " by its plan"));
+  EXPECT_THAT(
+      conditions(e),
+      ::testing::Contains("identity of baseline: its image's file was hashed, what a program "
+                          "started from it was not; built from registry/vllm@sha256:" +
+                          Digest('8') + " by its plan"));
 }
 
 TEST(ProvenanceGate, AnEntrypointStandsBeforeTheCommandOfAContainer) {

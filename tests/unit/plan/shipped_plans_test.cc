@@ -126,7 +126,8 @@ TEST(ShippedPlans, EveryLauncherTemplateResolves) {
       EXPECT_NE(permissions & fs::perms::owner_exec, fs::perms::none) << argv[0];
     }
   }
-  EXPECT_THAT(names, testing::ElementsAre("apptainer", "kubectl", "nerdctl", "podman", "srun-pyxis"));
+  EXPECT_THAT(names,
+              testing::ElementsAre("apptainer", "kubectl", "nerdctl", "podman", "srun-pyxis"));
 }
 
 }  // namespace

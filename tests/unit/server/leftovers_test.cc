@@ -37,8 +37,8 @@ TEST(RunIdTest, NamesItsRunner) {
 }
 
 TEST(RunIdTest, OtherTextsNameNone) {
-  for (const char* text : {"", "a", "a-1-2", "a-1-2-3", "a-0-2-3", "a-12-0-3", "a-12-2-", "a-12-x-3",
-                           "a b-12-3-4", "a-12--3", "-12-3-4"}) {
+  for (const char* text : {"", "a", "a-1-2", "a-1-2-3", "a-0-2-3", "a-12-0-3", "a-12-2-",
+                           "a-12-x-3", "a b-12-3-4", "a-12--3", "-12-3-4"}) {
     EXPECT_FALSE(RunnerOf(text)) << text;
   }
   EXPECT_TRUE(RunnerOf("a-b-12-3-4"));
@@ -70,8 +70,8 @@ TEST(LeftoversTest, OfADeadRunAreFoundAndEndedAndOfALivingOneNot) {
   for (const std::string& refused : {living, std::string("some-run")}) {
     const auto ended = EndLeftovers(refused, clock);
     ASSERT_FALSE(ended);
-    EXPECT_EQ(ended.error().message, "run " + refused +
-                                         ": its runner is alive, or not known; nothing was ended");
+    EXPECT_EQ(ended.error().message,
+              "run " + refused + ": its runner is alive, or not known; nothing was ended");
   }
   const auto ended = EndLeftovers(dead, clock);
   ASSERT_TRUE(ended) << ended.error().message;

@@ -19,7 +19,7 @@ using testing::StartsWith;
 
 const std::vector<std::string> kPath = {"PATH=/usr/bin:/bin"};
 
-base::Result<std::string> Run(std::vector<std::string> argv, CommandLimits limits = {}) {
+base::Result<std::string> Call(std::vector<std::string> argv, CommandLimits limits = {}) {
   return RunCommand({std::move(argv), kPath, "/"}, limits);
 }
 
@@ -28,41 +28,42 @@ std::string ErrorOf(const base::Result<std::string>& result) {
 }
 
 TEST(RunCommandTest, GivesStandardOutputAndPassesNoShell) {
-  EXPECT_EQ(*Run({"printf", "%s\n", "$HOME; `id`"}), "$HOME; `id`\n");
-  EXPECT_EQ(*Run({"env"}), "PATH=/usr/bin:/bin\n") << "nothing else is passed on";
-  EXPECT_EQ(*Run({"pwd"}), "/\n");
-  EXPECT_EQ(*Run({"sh", "-c", "echo out; echo err >&2"}), "out\n");
+  EXPECT_EQ(*Call({"printf", "%s\n", "$HOME; `id`"}), "$HOME; `id`\n");
+  EXPECT_EQ(*Call({"env"}), "PATH=/usr/bin:/bin\n") << "nothing else is passed on";
+  EXPECT_EQ(*Call({"pwd"}), "/\n");
+  EXPECT_EQ(*Call({"sh", "-c", "echo out; echo err >&2"}), "out\n");
 }
 
 TEST(RunCommandTest, AnErrorHasTheExitAndTheLastWords) {
-  EXPECT_EQ(ErrorOf(Run({"sh", "-c", "echo first >&2; printf 'a\\033[1m\\n' >&2; exit 3"})),
+  EXPECT_EQ(ErrorOf(Call({"sh", "-c", "echo first >&2; printf 'a\\033[1m\\n' >&2; exit 3"})),
             "sh: exit code 3: a\\x1b[1m");
-  EXPECT_EQ(ErrorOf(Run({"sh", "-c", "echo only out; exit 1"})), "sh: exit code 1: only out");
-  EXPECT_EQ(ErrorOf(Run({"sh", "-c", "kill -9 $$"})), "sh: signal 9 (Killed)");
-  EXPECT_EQ(ErrorOf(Run({"no-such-program"})),
+  EXPECT_EQ(ErrorOf(Call({"sh", "-c", "echo only out; exit 1"})), "sh: exit code 1: only out");
+  EXPECT_EQ(ErrorOf(Call({"sh", "-c", "kill -9 $$"})), "sh: signal 9 (Killed)");
+  EXPECT_EQ(ErrorOf(Call({"no-such-program"})),
             "no-such-program: there is no such program in PATH (/usr/bin:/bin)");
-  EXPECT_THAT(ErrorOf(Run({"/no/such/program"})), StartsWith("/no/such/program: cannot be executed"));
-  EXPECT_THAT(ErrorOf(Run({std::string("a\0b", 3)})), HasSubstr("zero byte"));
+  EXPECT_THAT(ErrorOf(Call({"/no/such/program"})),
+              StartsWith("/no/such/program: cannot be executed"));
+  EXPECT_THAT(ErrorOf(Call({std::string("a\0b", 3)})), HasSubstr("zero byte"));
 }
 
 TEST(RunCommandTest, AtItsLimitsItsGroupIsKilled) {
   CommandLimits limits;
   limits.time = std::chrono::milliseconds(300);
-  EXPECT_EQ(ErrorOf(Run({"sh", "-c", "echo waiting >&2; sleep 1000"}, limits)),
+  EXPECT_EQ(ErrorOf(Call({"sh", "-c", "echo waiting >&2; sleep 1000"}, limits)),
             "sh: did not end within 300 ms: waiting");
   limits = {};
   limits.interrupted = [] { return true; };
-  EXPECT_EQ(ErrorOf(Run({"sleep", "1000"}, limits)), "sleep: interrupted");
+  EXPECT_EQ(ErrorOf(Call({"sleep", "1000"}, limits)), "sleep: interrupted");
   limits = {};
   limits.output_bytes = 1000;
-  EXPECT_THAT(ErrorOf(Run({"yes"}, limits)), StartsWith("yes: wrote more than 1000 bytes"));
-  EXPECT_EQ(Run({"head", "-c", "1000", "/dev/zero"}, limits)->size(), 1000U);
-  EXPECT_THAT(ErrorOf(Run({"head", "-c", "1001", "/dev/zero"}, limits)),
+  EXPECT_THAT(ErrorOf(Call({"yes"}, limits)), StartsWith("yes: wrote more than 1000 bytes"));
+  EXPECT_EQ(Call({"head", "-c", "1000", "/dev/zero"}, limits)->size(), 1000U);
+  EXPECT_THAT(ErrorOf(Call({"head", "-c", "1001", "/dev/zero"}, limits)),
               StartsWith("head: wrote more than 1000 bytes"));
 }
 
 TEST(RunCommandTest, DoesNotWaitForWhatItLeavesInTheBackground) {
-  const auto said = Run({"sh", "-c", "sleep 1000 & echo $!"});
+  const auto said = Call({"sh", "-c", "sleep 1000 & echo $!"});
   ASSERT_TRUE(said) << said.error().message;
   const pid_t left = std::stoi(*said);
   EXPECT_TRUE(testing_support::IsAlive(left));
