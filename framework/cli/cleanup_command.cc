@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -35,18 +36,17 @@ Result<std::vector<std::string>> CleanContainers(const docker::Engine& engine,
   return std::move(removed.containers);
 }
 
-// Prints what it did and returns how many containers there were. An engine that
-// nobody named need not be there.
+// Prints what it did and returns how many containers there were. The engine that
+// nobody named need not be there, nor let this user in.
 Result<std::size_t> CleanEngine(const std::string& run_id, bool dry_run) {
   UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
-  std::error_code error;
-  const bool named = std::getenv("DOCKER_HOST") != nullptr;
-  if (!named && !std::filesystem::exists(address.unix_socket, error)) {
-    fmt::print("no container engine here: containers were not looked for\n");
+  const auto engine = docker::Engine::Connect(std::move(address));
+  if (!engine && std::getenv("DOCKER_HOST") == nullptr) {
+    fmt::print(stderr, "containers were not looked for: {}\n", engine.error().message);
     return std::size_t{0};
   }
-  UG_ASSIGN(const auto engine, docker::Engine::Connect(std::move(address)));
-  UG_ASSIGN(const auto containers, CleanContainers(*engine, run_id, dry_run));
+  if (!engine) return tl::unexpected(engine.error());
+  UG_ASSIGN(const auto containers, CleanContainers(**engine, run_id, dry_run));
   for (const std::string& name : containers) {
     fmt::print("container {}{}\n", name, dry_run ? "" : " removed");
   }
