@@ -342,6 +342,22 @@ base::Status KeepImageProof(const BootRequest& request, server::RunningServer& s
   return base::InfrastructureError("the container does not run the pinned image: " + problems);
 }
 
+// Compares what the server says it is with what the plan declares.
+base::Status CheckDeclared(const server::RunningServer& server, const plan::Arm& arm,
+                           BootRecord& boot) {
+  const auto host = boot.server.values.find("host");
+  const std::string of_url = plan::HostOf(server.url());
+  if (host != boot.server.values.end()) {
+    boot.server_host = host->second;
+  } else if (!plan::IsLoopback(of_url)) {
+    boot.server_host = of_url;
+  }
+  const std::string differs = DiffersFromPlan(arm.identity, boot.server.values);
+  if (differs.empty()) return {};
+  return base::InfrastructureError(differs + "; correct the plan, or what sends requests to " +
+                                   base::Visible(server.url()));
+}
+
 constexpr std::chrono::seconds kProbeLimit{60};
 constexpr std::size_t kProbeValueBytes = std::size_t{64} << 10;
 
@@ -404,8 +420,8 @@ base::Status CheckIdentity(const BootRequest& request, const server::RunningServ
 }
 
 // Identity, image and facts of a server that has become ready.
-base::Status LearnWhatItIs(const BootRequest& request, load::Transport& transport, Watched& watched,
-                           BootRecord& boot) {
+base::Status LearnWhatItIs(const BootRequest& request, const plan::Arm& arm,
+                           load::Transport& transport, Watched& watched, BootRecord& boot) {
   server::RunningServer& server = *watched.server;
   const Environment& environment = request.environment;
   UG_ASSIGN(boot.server, server.Identify());
@@ -417,7 +433,8 @@ base::Status LearnWhatItIs(const BootRequest& request, load::Transport& transpor
   boot.facts = watched.Facts();
   UG_TRY(evidence::WriteBoot(request.layout, boot));
   UG_TRY(evidence::WriteFacts(request.layout, boot));
-  return KeepImageProof(request, server, boot, "after the start");
+  UG_TRY(KeepImageProof(request, server, boot, "after the start"));
+  return CheckDeclared(server, arm, boot);
 }
 
 // What is known of a server that was ready or has measured, before it is stopped.
@@ -574,8 +591,10 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   boot.ready_after = ready->after;
   boot.version = ready->version;
   boot.stages.insert(boot.stages.end(), ready->stages.begin(), ready->stages.end());
-  if (const auto learned = LearnWhatItIs(request, *transports.front(), watched, boot); !learned) {
-    return give_up(learned.error());
+  if (const auto learned = LearnWhatItIs(request, *arm, *transports.front(), watched, boot);
+      !learned) {
+    boot.stopped = StopReason::kIdentity;
+    return give_up(base::At(fmt::format("boot {} ({})", boot.number, boot.arm), learned.error()));
   }
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));

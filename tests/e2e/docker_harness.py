@@ -111,6 +111,11 @@ class Experiment(unittest.TestCase):
         self.assertEqual(result.returncode, expect, result.stdout + result.stderr)
         return json.loads(result.stdout)
 
+    def boots(self):
+        """The records of all boots, in order."""
+        paths = sorted(self.run_folder.glob("evidence/boots/*/boot.json"))
+        return [json.loads(path.read_text()) for path in paths]
+
     def start_capture(self):
         """One that runs beside the test; its output goes to capture.log."""
         with open(self.folder / "capture.log", "wb") as log:
