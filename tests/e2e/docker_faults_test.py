@@ -245,7 +245,7 @@ class Engines(docker_harness.Experiment):
         cls.addClassCleanup(cls.engine.stop)
         cls.engine.start()
 
-    def interrupted(self, how):
+    def interrupted(self, how, expect=INFRASTRUCTURE):
         """Lets something happen while requests are under way; returns what the capture says."""
         self.write_plan(requests=600)
         capture = self.start_capture()
@@ -255,7 +255,7 @@ class Engines(docker_harness.Experiment):
             lambda: "ready after" in self.captured_log() or capture.poll() is not None, 60, self.captured_log
         )
         how()
-        self.assertEqual(capture.wait(timeout=120), INFRASTRUCTURE, self.captured_log())
+        self.assertEqual(capture.wait(timeout=120), expect, self.captured_log())
         return self.captured_log()
 
     def test_stopped(self):
@@ -274,8 +274,11 @@ class Engines(docker_harness.Experiment):
             self.engine.end("dockerd")
             self.engine.start_dockerd()
 
-        output = self.interrupted(restart)
-        self.assertIn("stopped or restarted, and the server with it", output)
+        # The engine takes its servers along: the boot is lost, the next one is not.
+        output = self.interrupted(restart, expect=ACCEPT)
+        self.assertIn("boot 1 (baseline) ended early: ", output)
+        self.assertEqual([boot["stopped"] for boot in self.boots()], ["service_lost", "none"])
+        self.assertNotEqual(self.call("judge", self.run_folder).returncode, ACCEPT)
 
     def test_no_room_at_the_start(self):
         self.mount_run_folder("1m")
