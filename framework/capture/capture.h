@@ -45,6 +45,8 @@ struct Environment {
   server::Launcher& launcher;
   TransportFactory make_transport;
   PromptSource prompts;
+  // Called before anything is booted: an error if the prompts cannot be had.
+  std::function<base::Status()> check_prompts = [] { return base::Status(); };
   Client client;
   std::vector<std::string> gpus;                // allocated to this capture; empty: no allocation
   std::string run_id;                           // the same that the watchdog knows

@@ -103,6 +103,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
                     load::Tokenizer& tokenizer) {
             return source.Make(of, phase, round, count, tokenizer);
           },
+      .check_prompts = [&source] { return source.CheckFiles(); },
       .client = client,
       .gpus = *gpus,
       .run_id = run_id,

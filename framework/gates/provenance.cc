@@ -179,7 +179,7 @@ void FindInputProblems(const plan::Case& of, const std::vector<Measured>& rounds
     }
     const auto [repeated, fresh] =
         seen_by_boot.try_emplace({round.boot, round.inputs}, round.round);
-    if (!fresh) {
+    if (!fresh && of.prompts.fresh) {
       problems.push_back(
           {Finding::kInputsRepeated, fmt::format("{}: {} was sent the prompts of round {} again",
                                                  place, Where(measured), repeated->second)});
