@@ -31,6 +31,12 @@ void Sha256::Update(std::string_view bytes) {
   UG_CHECK(EVP_DigestUpdate(impl_->context.get(), bytes.data(), bytes.size()) == 1);
 }
 
+Sha256Hex Sha256::Current() const {
+  Sha256 copy;
+  UG_CHECK(EVP_MD_CTX_copy_ex(copy.impl_->context.get(), impl_->context.get()) == 1);
+  return copy.Finish();
+}
+
 Sha256Hex Sha256::Finish() {
   std::array<unsigned char, 32> bytes{};
   unsigned length = 0;

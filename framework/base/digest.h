@@ -20,6 +20,8 @@ class Sha256 {
   Sha256(Sha256&&) noexcept;
   Sha256& operator=(Sha256&&) noexcept;
   void Update(std::string_view bytes);
+  // Of the bytes so far; more may follow.
+  Sha256Hex Current() const;
   // Ends the digest; the object takes no more bytes.
   Sha256Hex Finish();
 

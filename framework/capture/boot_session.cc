@@ -202,7 +202,7 @@ class Session {
     boot_.stop_detail =
         fmt::format("{} in case {} {}; last log lines: {}", lost, case_name,
                     round == 0 ? std::string("warm-up") : fmt::format("round {}", round),
-                    fmt::join(server_.last_log_lines(3), " | "));
+                    fmt::join(server_.log().last_lines(3), " | "));
     return false;
   }
 
@@ -248,8 +248,13 @@ base::Sha256Hex IdentityOf(const std::vector<BootRecord::Pin>& pins) {
 base::Status EndBoot(const BootRequest& request, server::RunningServer& server, BootRecord& boot) {
   const auto exit = server.Stop();
   boot.exit = exit ? exit->description : "not proved: " + exit.error().message;
-  UG_TRY(evidence::WriteServerLog(request.layout, boot, server.log()));
+  const server::LogCapture::Totals log = server.log().totals();
+  boot.log_written = log.written;
+  boot.log_kept = log.kept;
+  boot.log_sha256 = log.sha256;
+  UG_TRY(evidence::WriteServerLog(request.layout, boot, server.log().text()));
   UG_TRY(evidence::WriteBoot(request.layout, boot));
+  UG_TRY(base::RemoveAll(request.layout.live_log(boot.number, boot.arm)));
   if (!exit) return tl::unexpected(exit.error());
   return {};
 }
@@ -271,8 +276,9 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   boot.client_sha256 = environment.client.sha256;
   boot.gpus = environment.gpus;
   boot.started_at = base::FormatUtc(environment.clock.wall());
-  boot.pins = request.pins;
-  boot.identity = IdentityOf(request.pins);
+  boot.pins = request.identity.pins;
+  boot.identity = IdentityOf(boot.pins);
+  boot.strength = request.identity.strength;
 
   Status& status = request.status;
   status.state = "booting";
@@ -291,9 +297,16 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   spec.run_id = environment.run_id;
   spec.boot = boot.number;
   spec.gpus = boot.gpus;
+  spec.log.file = request.layout.live_log(boot.number, boot.arm);
+  spec.say = environment.say;
+  spec.interrupted = environment.interrupted;
+  UG_TRY(base::CreateDirectories(spec.log.file.parent_path()));
   UG_ASSIGN(const auto server, environment.launcher.Start(spec));
   boot.argv = server->argv();
   UG_TRY(evidence::WriteBoot(request.layout, boot));
+  for (const auto& [name, bytes] : request.identity.documents) {
+    UG_TRY(evidence::WriteBootDocument(request.layout, boot, name, bytes));
+  }
 
   UG_ASSIGN(const auto transports, MakeTransports(request));
 
@@ -318,6 +331,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   }
   boot.ready_after = ready->after;
   boot.version = ready->version;
+  UG_ASSIGN(boot.server, server->Identify());
   UG_TRY(evidence::WriteBoot(request.layout, boot));
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));

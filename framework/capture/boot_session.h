@@ -1,15 +1,13 @@
 // One boot: start, readiness, its cases with warm-up and rounds, stop.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "framework/base/result.h"
 #include "framework/capture/capture.h"
 #include "framework/capture/progress.h"
 #include "framework/capture/run_state.h"
 #include "framework/evidence/records.h"
 #include "framework/plan/plan_file.h"
+#include "framework/server/launcher.h"
 
 namespace upgrade_gate::capture {
 
@@ -18,11 +16,11 @@ struct BootRequest {
   const evidence::Layout& layout;
   const Environment& environment;
   const StepState& step;
-  int number = 0;  // of the boot
-  std::vector<evidence::BootRecord::Pin> pins;
-  Status& status;         // kept up to date and written as the boot goes on
-  base::Instant began;    // of this call's measuring, and the rounds that were done
-  int rounds_before = 0;  // by then: what the time left is estimated from
+  int number = 0;                       // of the boot
+  const server::ArmIdentity& identity;  // of its arm, proved before anything started
+  Status& status;                       // kept up to date and written as the boot goes on
+  base::Instant began;                  // of this call's measuring, and the rounds that were done
+  int rounds_before = 0;                // by then: what the time left is estimated from
 };
 
 // Measures the step's pending cases. Service loss ends the boot and is told in

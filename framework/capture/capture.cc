@@ -109,27 +109,29 @@ base::Status WritePlanFiles(const plan::LoadedPlan& plan, const Layout& layout) 
 }
 
 // Proves the pins of every arm that will be booted, before anything starts.
-base::Result<std::map<std::string, std::vector<evidence::BootRecord::Pin>>> CheckAllPins(
+base::Result<std::map<std::string, server::ArmIdentity>> CheckAllPins(
     const plan::LoadedPlan& plan, const std::vector<StepState>& steps,
     const Environment& environment) {
-  std::map<std::string, std::vector<evidence::BootRecord::Pin>> pins;
+  std::map<std::string, server::ArmIdentity> identities;
   std::string problems;
   for (const StepState& step : steps) {
-    if (step.pending.empty() || pins.contains(step.step->arm)) continue;
+    if (step.pending.empty() || identities.contains(step.step->arm)) continue;
     server::ServerSpec spec;
     spec.arm = *plan.plan.FindArm(step.step->arm);
     spec.settings = plan.plan.server;
     spec.plan_directory = plan.directory;
+    spec.say = environment.say;
+    spec.interrupted = environment.interrupted;
     auto checked = environment.launcher.CheckPins(spec);
     if (!checked) {
       if (checked.error().kind != base::ErrorKind::kUsage) return tl::unexpected(checked.error());
       problems += (problems.empty() ? "" : "\n") + checked.error().message;
       continue;
     }
-    pins[step.step->arm] = std::move(*checked);
+    identities[step.step->arm] = std::move(*checked);
   }
   if (!problems.empty()) return base::UsageError(problems);
-  return pins;
+  return identities;
 }
 
 base::Result<CaptureResult> SealRun(const plan::LoadedPlan& plan, const Layout& layout,
@@ -189,7 +191,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
   UG_TRY(evidence::WriteCapture(layout, record));
 
   UG_ASSIGN(const auto steps, PrepareSteps(plan.plan, layout));
-  UG_ASSIGN(const auto pins, CheckAllPins(plan, steps, environment));
+  UG_ASSIGN(const auto identities, CheckAllPins(plan, steps, environment));
   UG_ASSIGN(const auto earlier_boots, evidence::ReadBoots(layout));
   int number = 0;
   std::vector<std::string> incidents;
@@ -218,7 +220,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
                               .environment = environment,
                               .step = step,
                               .number = ++number,
-                              .pins = pins.at(step.step->arm),
+                              .identity = identities.at(step.step->arm),
                               .status = status,
                               .began = began,
                               .rounds_before = rounds_before};

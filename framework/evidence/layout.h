@@ -46,6 +46,10 @@ class Layout {
   std::filesystem::path report() const { return run_ / "report"; }
   std::filesystem::path status() const { return run_ / "status.json"; }
   std::filesystem::path lock() const { return run_ / "lock"; }
+  // Of a boot that is running, or whose runner died: "logs/01-baseline.log".
+  std::filesystem::path live_log(int number, const std::string& arm) const {
+    return run_ / "logs" / (BootName(number, arm) + ".log");
+  }
 
   std::filesystem::path plan() const { return evidence() / "plan.yaml"; }
   std::filesystem::path resolved_plan() const { return evidence() / "plan.resolved.json"; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "framework/base/text.h"
@@ -294,6 +295,72 @@ base::Status RoundFromJson(const Json& json, RoundRecord& with) {
   return CheckCounts(json, with);
 }
 
+namespace {
+
+Json ServerToJson(const ServerIdentity& server) {
+  return {{"id", Shown(server.id)}, {"values", server.values}, {"warnings", server.warnings}};
+}
+
+base::Result<ServerIdentity> ServerFromJson(const Json& json) {
+  ServerIdentity server;
+  UG_ASSIGN(server.id, base::StringMember(json, "id"));
+  UG_ASSIGN(const Json* values, Object(json, "values"));
+  if (values->size() > kMaxIdentityValues) {
+    return base::EvidenceError(fmt::format("\"values\" holds more than {}", kMaxIdentityValues));
+  }
+  for (const auto& [name, value] : values->items()) {
+    if (!value.is_string()) {
+      return base::EvidenceError(fmt::format("\"{}\" is not a string", base::Visible(name)));
+    }
+    server.values[name] = value.get<std::string>();
+  }
+  UG_ASSIGN(server.warnings, TextList(json, "warnings"));
+  return server;
+}
+
+// The members of a boot that may be missing.
+base::Status ReadStart(const Json& json, BootRecord& boot) {
+  if (json.contains("identity_strength")) {
+    UG_ASSIGN(const std::string name, base::StringMember(json, "identity_strength"));
+    const auto named = [&](IdentityStrength each) { return Name(each) == name; };
+    constexpr IdentityStrength kAll[] = {IdentityStrength::kContent, IdentityStrength::kFile,
+                                         IdentityStrength::kClaimed};
+    const auto* const found = std::find_if(std::begin(kAll), std::end(kAll), named);
+    if (found == std::end(kAll)) {
+      return base::EvidenceError(
+          fmt::format("\"identity_strength\" is \"{}\"", base::Visible(name)));
+    }
+    boot.strength = *found;
+  }
+  if (json.contains("server")) {
+    UG_ASSIGN(const Json* server, Object(json, "server"));
+    UG_ASSIGN(boot.server, ServerFromJson(*server));
+  }
+  if (json.contains("stages")) {
+    UG_ASSIGN(const Json* stages, Array(json, "stages"));
+    for (const Json& item : *stages) {
+      UG_ASSIGN(std::string name, PlainName(item, "name"));
+      UG_ASSIGN(const base::Nanoseconds took, Ns(item, "ns"));
+      boot.stages.emplace_back(std::move(name), took);
+    }
+  }
+  if (json.contains("compile_cache")) {
+    UG_ASSIGN(boot.compile_cache, PlainName(json, "compile_cache"));
+  }
+  if (json.contains("log")) {
+    UG_ASSIGN(const Json* log, Object(json, "log"));
+    constexpr std::int64_t kMost = std::int64_t{1} << 50;
+    UG_ASSIGN(const std::int64_t written, IntIn(*log, "written_bytes", 0, kMost));
+    UG_ASSIGN(const std::int64_t kept, IntIn(*log, "kept_bytes", 0, written));
+    boot.log_written = static_cast<std::uint64_t>(written);
+    boot.log_kept = static_cast<std::uint64_t>(kept);
+    UG_ASSIGN(boot.log_sha256, Digest(*log, "kept_sha256"));
+  }
+  return {};
+}
+
+}  // namespace
+
 Json BootToJson(const BootRecord& boot) {
   Json pins = Json::array();
   for (const BootRecord::Pin& pin : boot.pins) {
@@ -317,7 +384,23 @@ Json BootToJson(const BootRecord& boot) {
                {"stopped", Name(boot.stopped)},
                {"stop_detail", Shown(boot.stop_detail)},
                {"exit", TextOrNull(Shown(boot.exit))}};
+  // What came later is written only where there is something to say, so that
+  // earlier evidence reads and writes the same.
   if (!boot.gpus.empty()) json["gpus"] = boot.gpus;
+  if (boot.strength != IdentityStrength::kContent) json["identity_strength"] = Name(boot.strength);
+  if (boot.server != ServerIdentity{}) json["server"] = ServerToJson(boot.server);
+  if (!boot.stages.empty()) {
+    json["stages"] = Json::array();
+    for (const auto& [name, took] : boot.stages) {
+      json["stages"].push_back({{"name", name}, {"ns", took.count()}});
+    }
+  }
+  if (!boot.compile_cache.empty()) json["compile_cache"] = boot.compile_cache;
+  if (!boot.log_sha256.empty()) {
+    json["log"] = {{"written_bytes", boot.log_written},
+                   {"kept_bytes", boot.log_kept},
+                   {"kept_sha256", boot.log_sha256}};
+  }
   return json;
 }
 
@@ -347,6 +430,7 @@ base::Result<BootRecord> BootFromJson(const Json& json) {
   UG_ASSIGN(boot.stopped, StopReasonMember(json));
   UG_ASSIGN(boot.stop_detail, base::StringMember(json, "stop_detail"));
   UG_ASSIGN(boot.exit, OptionalText(json, "exit"));
+  UG_TRY(ReadStart(json, boot));
   return boot;
 }
 

@@ -26,6 +26,18 @@ std::string_view Name(Phase phase) {
   return "";
 }
 
+std::string_view Name(IdentityStrength strength) {
+  switch (strength) {
+    case IdentityStrength::kContent:
+      break;
+    case IdentityStrength::kFile:
+      return "file";
+    case IdentityStrength::kClaimed:
+      return "claimed";
+  }
+  return "content";
+}
+
 std::string_view Name(StopReason reason) {
   switch (reason) {
     case StopReason::kNone:

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/base/clock.h"
@@ -117,6 +118,26 @@ struct RoundRecord {
 };
 
 // One start of an arm's server.
+// How far an arm's pins prove what ran, strongest first.
+enum class IdentityStrength {
+  kContent,  // the bytes that were started were hashed: an executable, an image by its digests
+  kFile,     // a file was hashed, and a program outside our reach started from it
+  kClaimed,  // the server or a command of the user said so
+};
+std::string_view Name(IdentityStrength strength);
+
+// What a started server turned out to be; compared between the start and the end
+// of its boot.
+struct ServerIdentity {
+  std::string id;  // of the container, job or replica set; empty: a process
+  // Facts that name it, as "image" -> "sha256:…"; sorted by name.
+  std::map<std::string, std::string> values;
+  // What the launcher was warned of, for people.
+  std::vector<std::string> warnings;
+
+  friend bool operator==(const ServerIdentity&, const ServerIdentity&) = default;
+};
+
 struct BootRecord {
   int number = 0;  // from 1
   int step = 0;    // from 1
@@ -136,6 +157,14 @@ struct BootRecord {
   };
   std::vector<Pin> pins;
   base::Sha256Hex identity;  // over all pins
+  IdentityStrength strength = IdentityStrength::kContent;
+  ServerIdentity server;
+  // Of the start-up, in order: "pull", "boot", "load", "ready".
+  std::vector<std::pair<std::string, base::Nanoseconds>> stages;
+  std::string compile_cache;  // "cold" or "warm"; empty: the arm has none
+  // What was written to the server's log and how much of it is kept.
+  std::uint64_t log_written = 0, log_kept = 0;
+  base::Sha256Hex log_sha256;  // of what was kept; empty: not ended yet
   // The argv that was started, with the port replaced by $PORT.
   std::vector<std::string> argv;
   base::Nanoseconds ready_after{};  // from start to the first validated generation

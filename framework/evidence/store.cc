@@ -161,6 +161,22 @@ base::Status WriteServerLog(const Layout& layout, const BootRecord& boot, std::s
   return base::WriteFileAtomically(folder / kServerLogFile, base::Compress(log));
 }
 
+base::Status WriteBootDocument(const Layout& layout, const BootRecord& boot,
+                               const std::string& name, std::string_view bytes) {
+  const fs::path folder = layout.boot(boot.number, boot.arm);
+  UG_TRY(CheckOpen(layout, folder));
+  const fs::path path = fs::path(name);
+  for (const fs::path& part : path) {
+    if (!base::IsPlainName(part.string())) {
+      return Refuse(folder, fmt::format("document \"{}\": not a plain name", base::Visible(name)));
+    }
+  }
+  if (!IsThere(folder / kBootFile)) return Refuse(folder / path, "the boot has no record yet");
+  if (bytes.size() > kMaxJsonBytes) return Refuse(folder / path, "longer than its cap");
+  UG_TRY(base::CreateDirectories((folder / path).parent_path()));
+  return base::WriteFileAtomically(folder / path, bytes);
+}
+
 base::Status WriteCapture(const Layout& layout, const CaptureRecord& capture) {
   UG_TRY(CheckOpen(layout, layout.capture()));
   const std::string text = base::WriteJson(CaptureToJson(capture));

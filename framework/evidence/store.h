@@ -54,6 +54,9 @@ base::Status Supersede(const Layout& layout, const RoundRecord& round);
 // folder. WriteServerLog comes after it.
 base::Status WriteBoot(const Layout& layout, const BootRecord& boot);
 base::Status WriteServerLog(const Layout& layout, const BootRecord& boot, std::string_view log);
+// A raw document of a boot's folder, such as "image/manifest.json": plain names.
+base::Status WriteBootDocument(const Layout& layout, const BootRecord& boot,
+                               const std::string& name, std::string_view bytes);
 // By number, which no two boots share.
 base::Result<std::vector<BootRecord>> ReadBoots(const Layout& layout);
 

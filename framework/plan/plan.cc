@@ -18,6 +18,10 @@ std::string_view Name(LauncherKind kind) {
   switch (kind) {
     case LauncherKind::kDocker:
       return "docker";
+    case LauncherKind::kCommand:
+      return "command";
+    case LauncherKind::kEndpoint:
+      return "endpoint";
     case LauncherKind::kProcess:
       break;
   }

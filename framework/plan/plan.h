@@ -28,7 +28,12 @@ struct Location {
   int column = 0;
 };
 
-enum class LauncherKind { kDocker, kProcess };
+enum class LauncherKind {
+  kProcess,   // a local executable
+  kDocker,    // an image, by a container engine
+  kCommand,   // whatever the user's commands start: a job, a pod, another engine
+  kEndpoint,  // a server that someone else runs
+};
 enum class PullPolicy { kNever, kMissing };
 enum class ArmRole { kBaseline, kCandidate, kAttribution };
 std::string_view Name(LauncherKind kind);
@@ -54,6 +59,63 @@ struct Mount {
   bool read_only = true;
 };
 
+struct Ulimit {
+  std::string name;                 // "memlock"
+  std::int64_t soft = 0, hard = 0;  // -1: unlimited
+};
+
+// Of the launcher docker, beside what it shares with others.
+struct DockerSettings {
+  std::string network = "host";  // "host", "bridge" or the name of a network
+  std::uint64_t shm_bytes = 0;   // 0: the engine's default
+  std::vector<Ulimit> ulimits;
+  std::string user;                                    // "uid[:gid]"; empty: the image's
+  std::optional<std::vector<std::string>> entrypoint;  // absent: the image's
+  std::vector<std::string> devices, group_add, security_opt, cap_add;  // as AMD's GPUs need them
+  // A folder in the container that keeps what an arm compiled, from boot to boot of
+  // the same arm; empty: nothing is kept.
+  std::string compile_cache;
+};
+
+// Of the launcher command: argv, never a shell. An element $COMMAND stands for the
+// arm's command; $PORT, $RUN, $BOOT, $ARM, $IMAGE and $IMAGE_FILE stand for values
+// anywhere in an element.
+struct CommandSettings {
+  std::vector<std::string> start;     // its life is the server's
+  std::vector<std::string> stop;      // empty: TERM to start's processes
+  std::vector<std::string> cleanup;   // run when all is over, also by the watchdog
+  std::vector<std::string> address;   // prints the server's URL; empty: http://127.0.0.1:$PORT
+  std::vector<std::string> identity;  // prints a JSON object of texts; empty: none
+  std::vector<std::string> logs;      // more files whose lines belong to the server's log
+};
+
+// Of the launcher endpoint.
+struct EndpointSettings {
+  std::string identity_header;        // of every answer; empty: none
+  std::vector<std::string> identity;  // argv that prints a JSON object of texts; empty: none
+};
+
+// How long each part of a start may take; absent: as long as `ready.timeout` lets.
+struct StageLimits {
+  std::optional<std::chrono::milliseconds> pull;   // an own deadline, 30 min unless given
+  std::optional<std::chrono::milliseconds> boot;   // until something answers HTTP
+  std::optional<std::chrono::milliseconds> load;   // until the model is served
+  std::optional<std::chrono::milliseconds> ready;  // until a generation is accepted
+};
+
+// Log rules beyond those that ship: framework/server/log_rules.h
+struct LogRulesSettings {
+  std::vector<std::string> sets;  // names of shipped sets; empty: all that ship
+  std::string file;               // of the user, relative to the plan; empty: none
+};
+
+// A command in or beside a started server whose output is a fact: `dependencies`,
+// `gpu`, whatever the plan names.
+struct FactProbe {
+  std::string fact;
+  std::vector<std::string> argv;
+};
+
 struct Model {
   std::string served_name;
   std::string snapshot;                   // empty: not given
@@ -73,6 +135,12 @@ struct ServerSettings {
   std::string gpus;  // "all" or a list of ids; empty: none
   std::string ipc;   // "host", "private"; empty: the engine's default
   PullPolicy pull = PullPolicy::kMissing;
+  DockerSettings docker;
+  CommandSettings command_launcher;
+  EndpointSettings endpoint;
+  StageLimits limits;
+  LogRulesSettings log_rules;
+  std::vector<FactProbe> fact_probes;
 };
 
 // One arm as written: what it adds to `server:` and to the arm it is `like`.
@@ -82,6 +150,11 @@ struct ArmOverlay {
   std::optional<std::string> like;
   std::optional<ArmRole> role;
   std::optional<std::string> image;  // reference@sha256:…
+  std::optional<PinnedFile> image_file;
+  std::optional<std::string> built_from;  // of the image file: reference@sha256:…
+  std::optional<std::string> url;
+  std::vector<std::string> before;
+  std::map<std::string, std::string> identity;
   std::optional<PinnedFile> executable;
   std::optional<std::vector<PinnedFile>> files;
   // Applied to the inherited command in this order.
@@ -101,7 +174,13 @@ struct Arm {
   std::string name;
   Location location;
   ArmRole role = ArmRole::kCandidate;
-  std::string image;                     // docker; empty otherwise
+  std::string image;                     // docker, command; empty otherwise
+  std::optional<PinnedFile> image_file;  // command: an image that is a file
+  std::string built_from;                // of the image file: reference@sha256:…
+  std::string url;                       // endpoint: of the server
+  std::vector<std::string> before;       // endpoint: argv run before each boot (switch the route)
+  // command, endpoint: what the server must identify itself as, "version" -> "0.31.0"
+  std::map<std::string, std::string> identity;
   std::optional<PinnedFile> executable;  // process
   std::vector<PinnedFile> files;         // process: other files whose digests are pinned
   std::vector<std::string> command;

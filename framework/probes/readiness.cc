@@ -128,7 +128,7 @@ base::Error Waiter::NotReady(std::string_view what) const {
   for (const std::string& argument : server_.argv()) text += " " + base::Visible(argument);
   const auto exit = server_.exited();
   text += "\n  exit: " + (exit ? base::Visible(exit->description) : std::string("still running"));
-  const auto lines = server_.last_log_lines(kLogLines);
+  const auto lines = server_.log().last_lines(kLogLines);
   text += lines.empty() ? "\n  log: empty" : fmt::format("\n  log, last {} lines:", lines.size());
   for (const std::string& line : lines) text += "\n    " + base::Visible(line);
   return {base::ErrorKind::kInfrastructure, std::move(text)};

@@ -1,13 +1,13 @@
 // Starting, watching and ending one server under test.
 //
 // A Launcher is one of the three seams of the project; the real ones live in
-// fixtures/ (process; docker, command and endpoint will follow), tests have a
-// hand-written fake. Not thread-safe.
+// fixtures/ (process, docker, command, endpoint), tests have a hand-written fake.
+// Not thread-safe.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +16,7 @@
 #include "framework/base/result.h"
 #include "framework/evidence/records.h"
 #include "framework/plan/plan.h"
+#include "framework/server/log_capture.h"
 
 namespace upgrade_gate::server {
 
@@ -29,7 +30,20 @@ struct ServerSpec {
   // Indices of the GPUs that this capture was allocated, the only ones the server
   // may use; empty: none were allocated, and what the plan says holds.
   std::vector<std::string> gpus;
-  std::uint64_t log_cap_bytes = std::uint64_t{256} << 20;  // more is counted, not kept
+  LogSettings log;
+  // One line for people while something takes long (a pull).
+  std::function<void(const std::string&)> say = [](const std::string&) {};
+  // Asked while something takes long; true gives up.
+  std::function<bool()> interrupted = [] { return false; };
+};
+
+// What the pins of an arm came to, before anything was started.
+struct ArmIdentity {
+  std::vector<evidence::BootRecord::Pin> pins;
+  evidence::IdentityStrength strength = evidence::IdentityStrength::kContent;
+  // Raw documents that prove it, for the boot's folder: name ("image/manifest.json")
+  // and bytes.
+  std::vector<std::pair<std::string, std::string>> documents = {};
 };
 
 struct Exit {
@@ -45,6 +59,9 @@ class RunningServer {
   virtual ~RunningServer() = default;
   // "http://127.0.0.1:41234"
   virtual const std::string& url() const = 0;
+  // What it turned out to be, beyond the pins; asked after the start and before
+  // the stop: a server whose answer changes in between is not the one that was measured.
+  virtual base::Result<evidence::ServerIdentity> Identify() { return evidence::ServerIdentity{}; }
   // The argv with the port put back to $PORT.
   virtual const std::vector<std::string>& argv() const = 0;
   // Nothing while it runs.
@@ -53,9 +70,7 @@ class RunningServer {
   virtual base::Status ProveOwnership() = 0;
   // TERM, then KILL after the deadline, then proof that nothing of it is left.
   virtual base::Result<Exit> Stop() = 0;
-  // Everything it wrote, up to the cap, and its last lines made visible.
-  virtual std::string log() const = 0;
-  virtual std::vector<std::string> last_log_lines(std::size_t count) const = 0;
+  virtual const LogCapture& log() const = 0;
 };
 
 class Launcher {
@@ -63,8 +78,7 @@ class Launcher {
   virtual ~Launcher() = default;
   // Proves the arm's pins before anything starts. A mismatch is an error of kind
   // kUsage that names the file, both digests and what to do.
-  virtual base::Result<std::vector<evidence::BootRecord::Pin>> CheckPins(
-      const ServerSpec& spec) = 0;
+  virtual base::Result<ArmIdentity> CheckPins(const ServerSpec& spec) = 0;
   virtual base::Result<std::unique_ptr<RunningServer>> Start(const ServerSpec& spec) = 0;
 };
 

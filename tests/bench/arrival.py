@@ -16,6 +16,7 @@ import time
 
 HERE = pathlib.Path(__file__).parent
 SOURCE_CPU, CLIENT_CPU = 0, 1
+DEBIANS_PYTHON = "/usr/bin/python3"  # the one that python3-aiohttp installs for
 FIGURES = {
     "CPU µs/event": lambda r: r["cpu_us_per_event"],
     "CPU share": lambda r: r["cpu_share"],
@@ -59,7 +60,7 @@ def measure(options, client, with_hog):
         if with_hog:
             hog = start([sys.executable, "-c", "while True: pass"], CLIENT_CPU)
         argv = (
-            [sys.executable, HERE / "arrival_aiohttp.py"]
+            [DEBIANS_PYTHON, HERE / "arrival_aiohttp.py"]
             if client == "aiohttp"
             else [options.bin_dir / "arrival_client", client]
         )

@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   if (!running) return Fail(running.error());
   std::string log;
   const bool ready = testing_support::Eventually([&] {
-    log = (*running)->log();
+    log = (*running)->log().text();
     return log.ends_with("ready\n");
   });
   if (!ready) return 13;

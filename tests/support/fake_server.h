@@ -1,8 +1,10 @@
 // A RunningServer that says what a test tells it to.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/server/launcher.h"
@@ -15,8 +17,9 @@ class FakeServer final : public server::RunningServer {
   std::vector<std::string> arguments = {"server", "--port", "$PORT"};
   std::optional<server::Exit> exit;
   std::string not_ours;  // not empty: ownership cannot be proved, and why
-  std::vector<std::string> lines;
   bool stopped = false;
+
+  void Say(const std::string& line) { log_->Take(line + "\n"); }
 
   const std::string& url() const override { return address; }
   const std::vector<std::string>& argv() const override { return arguments; }
@@ -29,15 +32,10 @@ class FakeServer final : public server::RunningServer {
     stopped = true;
     return exit.value_or(server::Exit{true, "exit code 0"});
   }
-  std::string log() const override {
-    std::string text;
-    for (const std::string& line : lines) text += line + "\n";
-    return text;
-  }
-  std::vector<std::string> last_log_lines(std::size_t count) const override {
-    const std::size_t skip = lines.size() > count ? lines.size() - count : 0;
-    return {lines.begin() + static_cast<std::ptrdiff_t>(skip), lines.end()};
-  }
+  const server::LogCapture& log() const override { return *log_; }
+
+ private:
+  std::unique_ptr<server::LogCapture> log_ = std::move(*server::LogCapture::Open({}));
 };
 
 }  // namespace upgrade_gate::testing

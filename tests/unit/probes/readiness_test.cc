@@ -50,7 +50,8 @@ class ReadinessTest : public ::testing::Test {
     clock_.Advance(500s);
     start_ = clock_.now();
     spec_.served_name = "model-a";
-    server_.lines = {"loading weights", "\x1b[31mred\x1b[0m"};
+    server_.Say("loading weights");
+    server_.Say("\x1b[31mred\x1b[0m");
     transport_.answer = [this](const FakeTransport::Started& request) {
       const std::string path = request.url.substr(server_.address.size());
       ++asked_[path];
