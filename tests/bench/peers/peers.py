@@ -28,7 +28,7 @@ from tools import MODEL, PEERS, Case, UpgradeGate  # noqa: E402
 SERVER_CPU, TOOL_CPU = 0, 1
 START_TIMEOUT_S = 10
 # Far more than any run here takes: beyond it a tool waits for what never comes.
-RUN_TIMEOUT_S = 90
+RUN_TIMEOUT_S = 180
 PR_SET_CHILD_SUBREAPER = 36
 
 PROFILE = """\
@@ -131,12 +131,11 @@ def children():
     return {int(pid) for pid in text.split()}
 
 
-def run_process(argv, folder, limit_s):
+def run_process(argv, more_environment, folder, limit_s):
     """Runs a tool; returns how it ended and the CPU seconds of it and all that it started."""
     environment = {
         **{k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")},
-        "HF_HUB_OFFLINE": "1",
-        "TRANSFORMERS_OFFLINE": "1",
+        **more_environment,
         "HOME": str(folder),  # caches and settings of the tools stay in the run's folder
         "VLLM_NO_USAGE_STATS": "1",
         "CUDA_VISIBLE_DEVICES": "",
@@ -183,7 +182,7 @@ def run_tool(tool, case, profile, binary, tokens, folder):
     server = Server(binary, profile, folder)
     try:
         argv = tool.argv(case, server.url, tokens, folder)
-        ending, cpu_s = run_process(argv, folder, RUN_TIMEOUT_S)
+        ending, cpu_s = run_process(argv, tool.environment, folder, RUN_TIMEOUT_S)
         run = Run(ending, cpu_s, server.record())
     finally:
         server.stop()

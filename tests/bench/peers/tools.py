@@ -46,6 +46,8 @@ class Tool:
     name = ""
     package = ""  # of which the version is shown
     inter_chunk = ""  # what the report calls the figure taken as inter-chunk latency
+    # Says that no hub is to be asked; aiperf then takes no tokenizer from a folder.
+    environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
     def __init__(self, executable):
         self.executable = executable
@@ -146,7 +148,7 @@ class GuideLlm(Tool):
             "--data", "kind=synthetic_text"
             f",prompt_tokens={case.input_tokens * LETTERS_A_TOKEN}"
             f",output_tokens={case.output_tokens}",
-            "--tokenizer", f"kind=huggingface_auto,source={tokenizer}",
+            "--tokenizer", f"kind=huggingface_auto,model={tokenizer}",
             "--output", f"kind=json,path={folder / 'guidellm.json'}",
             "--disable-console",
         ]  # fmt: skip
@@ -172,6 +174,7 @@ class AiPerf(Tool):
     name = "aiperf"
     inter_chunk = "inter_chunk_latency"
     package = "aiperf"
+    environment = {}
 
     def argv(self, case, url, tokenizer, folder):
         load_of = (
