@@ -37,7 +37,7 @@ version: "1"
 max_model_len: 32768
 max_num_seqs: 1024
 max_num_batched_tokens: 32768
-prefill_rate: 200000tok/s
+prefill_rate: 1000000tok/s
 base_step: {base_step}
 per_decode_seq: 1us
 precise_wait: 40us
@@ -357,8 +357,7 @@ def find_tools(options):
     for executable, peer in PEERS.items():
         found = sorted(options.venvs.glob(f"*/bin/{executable}"))
         if found:
-            # Not resolved: a virtual environment is known by where it is called.
-            tools.append(peer(found[0].absolute()))
+            tools.append(peer(found[0]))
         else:
             print(f"{peer.name}: not found in {options.venvs}/*/bin")
     if options.tools:
@@ -376,13 +375,17 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--work", type=pathlib.Path, help="keep everything that was written here")
     options = parser.parse_args()
+    # Tools run in folders of their own. Not resolved: a virtual environment is known
+    # by the path that it is called by.
+    options.build = options.build.absolute()
+    options.venvs = options.venvs.absolute()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     work = options.work or pathlib.Path(tempfile.mkdtemp(prefix="peers-"))
     work = work.absolute()
     tokens = work / "tokenizer"
     tokenizer.write(tokens)
-    binary = (options.build / "fixtures/reference_server/upgrade-gate-server").absolute()
+    binary = options.build / "fixtures/reference_server/upgrade-gate-server"
     tools = find_tools(options)
     print_table(["tool", "version"], [[tool.name, tool.version()] for tool in tools])
 

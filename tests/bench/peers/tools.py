@@ -10,14 +10,12 @@ import json
 import subprocess
 
 MODEL = "peers"
-# The peers' tokenizer makes four tokens of what the server counts as one.
-LETTERS_A_TOKEN = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     name: str
-    input_tokens: int  # as the server counts them
+    input_tokens: int  # of the peers' tokenizer; the server counts four bytes as one
     output_tokens: int
     requests: int
     concurrency: int | None = None  # a closed loop
@@ -110,7 +108,7 @@ class Vllm(Tool):
             self.executable, "bench", "serve", "--backend", "openai", "--base-url", url,
             "--endpoint", "/v1/completions", "--model", MODEL, "--tokenizer", tokenizer,
             "--dataset-name", "random", "--ignore-eos", "--seed", 7, "--disable-tqdm",
-            "--random-input-len", case.input_tokens * LETTERS_A_TOKEN,
+            "--random-input-len", case.input_tokens,
             "--random-output-len", case.output_tokens,
             "--num-prompts", case.requests, *load_of, "--num-warmups", 0,
             "--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", "50,99",
@@ -146,7 +144,7 @@ class GuideLlm(Tool):
             "--profile", profile,
             "--constraint", f"kind=max_requests,count={case.requests}",
             "--data", "kind=synthetic_text"
-            f",prompt_tokens={case.input_tokens * LETTERS_A_TOKEN}"
+            f",prompt_tokens={case.input_tokens}"
             f",output_tokens={case.output_tokens}",
             "--tokenizer", f"kind=huggingface_auto,model={tokenizer}",
             "--output", f"kind=json,path={folder / 'guidellm.json'}",
@@ -185,7 +183,7 @@ class AiPerf(Tool):
         return [
             self.executable, "profile", "--model", MODEL, "--url", url,
             "--endpoint-type", "completions", "--streaming", "--tokenizer", tokenizer,
-            "--synthetic-input-tokens-mean", case.input_tokens * LETTERS_A_TOKEN,
+            "--synthetic-input-tokens-mean", case.input_tokens,
             "--output-tokens-mean", case.output_tokens,
             "--extra-inputs", "ignore_eos:true", "--use-server-token-count",
             *load_of, "--request-count", case.requests,
@@ -210,7 +208,6 @@ class InferencePerf(Tool):
     package = "inference-perf"
 
     def argv(self, case, url, tokenizer, folder):
-        letters = case.input_tokens * LETTERS_A_TOKEN
         fixed = lambda n: {"type": "fixed", "min": n, "max": n, "mean": n, "std_dev": 0}
         load_of = (
             {
@@ -231,7 +228,7 @@ class InferencePerf(Tool):
             "tokenizer": {"pretrained_model_name_or_path": str(tokenizer)},
             "data": {
                 "type": "random",
-                "input_distribution": fixed(letters),
+                "input_distribution": fixed(case.input_tokens),
                 "output_distribution": fixed(case.output_tokens),
             },
             "load": {**load_of, "base_seed": 7},
