@@ -43,11 +43,12 @@ def train_tokenizer():
         trainers.BpeTrainer(
             vocab_size=VOCABULARY,
             special_tokens=[END],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         ),
     )
-    # An id without a token would be an answer without text.
+    # An id without a token would be an answer without text, as would half a character:
+    # a model with invented weights repeats one token for ever, and so be it none of
+    # those. The letters are those of the sentences, all of one byte.
     if tokenizer.get_vocab_size() != VOCABULARY:
         raise SystemExit(f"the tokenizer has {tokenizer.get_vocab_size()} tokens, not {VOCABULARY}")
     return tokenizer

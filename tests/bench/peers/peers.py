@@ -26,9 +26,11 @@ import tokenizer  # noqa: E402
 from tools import MODEL, PEERS, Case, UpgradeGate  # noqa: E402
 
 SERVER_CPU, TOOL_CPU = 0, 1
+ALL_CPUS = os.sched_getaffinity(0)
 START_TIMEOUT_S = 10
-# Far more than any run here takes: beyond it a tool waits for what never comes.
-RUN_TIMEOUT_S = 180
+# A tool waits for what never comes when the server has had nothing to do for so long.
+# Before the first request it is loading its libraries.
+QUIET_S, LOAD_S = 60, 600
 PR_SET_CHILD_SUBREAPER = 36
 
 PROFILE = """\
@@ -97,9 +99,12 @@ class Server:
             sys.exit("the reference server did not start")
         self.url = self.process.stdout.readline().decode().split()[-1]
 
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
+            return answer.read()
+
     def record(self):
-        with urllib.request.urlopen(self.url + "/upgrade_gate/requests", timeout=30) as answer:
-            return json.load(answer)["requests"]
+        return json.loads(self.get("/upgrade_gate/requests"))["requests"]
 
     def stop(self):
         self.process.terminate()
@@ -131,7 +136,23 @@ def children():
     return {int(pid) for pid in text.split()}
 
 
-def run_process(argv, more_environment, folder, limit_s):
+def wait_for(process, server):
+    """The exit code, or None if the tool only waits. The server's counters show its life."""
+    first = last = server.get("/metrics")
+    since = time.monotonic()
+    while True:
+        try:
+            return process.wait(2)
+        except subprocess.TimeoutExpired:
+            pass
+        counters = server.get("/metrics")
+        if counters != last:
+            last, since = counters, time.monotonic()
+        if time.monotonic() - since > (LOAD_S if last == first else QUIET_S):
+            return None
+
+
+def run_process(argv, more_environment, cpus, folder, server):
     """Runs a tool; returns how it ended and the CPU seconds of it and all that it started."""
     environment = {
         **{k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")},
@@ -152,20 +173,20 @@ def run_process(argv, more_environment, folder, limit_s):
             cwd=folder,
             env=environment,
             start_new_session=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, {TOOL_CPU}),
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
         )
         try:
-            ending = f"exit {process.wait(limit_s)}"
+            code = wait_for(process, server)
+            ending = "timeout" if code is None else f"exit {code}"
+            if code is None:
+                # As a person would: an interrupt, so that a tool can still report.
+                end_group(process.pid, signal.SIGINT)
+                process.wait(20)
         except subprocess.TimeoutExpired:
-            # As a person would: an interrupt, so that a tool can still report.
-            ending = "timeout"
-            end_group(process.pid, signal.SIGINT)
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                pass
-        end_group(process.pid, signal.SIGKILL)
-        process.wait()
+            pass
+        finally:
+            end_group(process.pid, signal.SIGKILL)
+            process.wait()
     # Workers that outlived the tool became children of this process (subreaper).
     for orphan in children() - others:
         os.kill(orphan, signal.SIGKILL)
@@ -177,12 +198,12 @@ def run_process(argv, more_environment, folder, limit_s):
     return ending, cpu_s
 
 
-def run_tool(tool, case, profile, binary, tokens, folder):
+def run_tool(tool, case, profile, binary, tokens, cpus, folder):
     folder.mkdir(parents=True)
     server = Server(binary, profile, folder)
     try:
         argv = tool.argv(case, server.url, tokens, folder)
-        ending, cpu_s = run_process(argv, tool.environment, folder, RUN_TIMEOUT_S)
+        ending, cpu_s = run_process(argv, tool.environment, cpus, folder, server)
         run = Run(ending, cpu_s, server.record())
     finally:
         server.stop()
@@ -338,14 +359,16 @@ def measure_accuracy(tools, options, run):
     print_table(["tool", "CPU s of one request"], [[t.name, number(starts[t])] for t in tools])
 
 
-def measure_faults(tools, run):
+def measure_faults(tools, options, run):
     print("## Faulty requests\n")
     print(f"{FAULTY.requests} requests, about half of them struck, {FAULTY.concurrency} in flight.\n")
     rows = []
-    for kind, (meaning, more) in FAULTS.items():
+    kinds = options.kinds.split(",") if options.kinds else list(FAULTS)
+    for kind in kinds:
+        meaning, more = FAULTS[kind]
         said = []
         for tool in tools:
-            result = run(tool, FAULTY, fault_profile(kind, more), f"fault-{kind}")
+            result = run(tool, FAULTY, fault_profile(kind, more), f"fault-{kind}", ALL_CPUS)
             said.append(said_of_faulty(result))
         rows.append([f"`{kind}`: {meaning}", *said])
         print(f"{kind}: {said}", file=sys.stderr, flush=True)
@@ -372,6 +395,7 @@ def main():
     parser.add_argument("venvs", type=pathlib.Path, help="a folder of virtual environments")
     parser.add_argument("--tools", help="parts of their names, separated by commas")
     parser.add_argument("--parts", default="accuracy,faults")
+    parser.add_argument("--kinds", help="of faults, separated by commas")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--work", type=pathlib.Path, help="keep everything that was written here")
     options = parser.parse_args()
@@ -389,16 +413,16 @@ def main():
     tools = find_tools(options)
     print_table(["tool", "version"], [[tool.name, tool.version()] for tool in tools])
 
-    def run(tool, case, profile, name):
+    def run(tool, case, profile, name, cpus=frozenset({TOOL_CPU})):
         folder = work / f"{name}-{tool.name.replace(' ', '-')}"
         shutil.rmtree(folder, ignore_errors=True)
-        return run_tool(tool, case, profile, binary, tokens, folder)
+        return run_tool(tool, case, profile, binary, tokens, cpus, folder)
 
     try:
         if "accuracy" in options.parts:
             measure_accuracy(tools, options, run)
         if "faults" in options.parts:
-            measure_faults(tools, run)
+            measure_faults(tools, options, run)
     finally:
         if not options.work:
             shutil.rmtree(work)
