@@ -24,6 +24,13 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root=(sudo)
 fi
 echo "installing: ${missing[*]}" >&2
+# A service that comes with a package (docker.io, docker-registry) is not started:
+# the tests and the demo start their own.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  trap '"${as_root[@]}" rm -f "$policy"' EXIT
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"
+fi
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update --quiet=2
-"${as_root[@]}" apt-get install --yes --quiet=2 --no-install-recommends "${missing[@]}" >/dev/null
+"${as_root[@]}" apt-get install --yes --quiet=2 --no-remove --no-install-recommends "${missing[@]}" >/dev/null

@@ -4,6 +4,8 @@
 #include <set>
 #include <vector>
 
+#include "framework/base/text.h"
+
 namespace upgrade_gate::base {
 namespace {
 
@@ -99,10 +101,11 @@ Result<Json> ParseJson(std::string_view text) {
   StrictHandler handler;
   try {
     if (!Json::sax_parse(text.begin(), text.end(), &handler)) {
-      return EvidenceError("not valid JSON: " + handler.error);
+      // It quotes what was read last, whatever bytes that was.
+      return EvidenceError("not valid JSON: " + Visible(handler.error));
     }
   } catch (const std::exception& exception) {
-    return EvidenceError(std::string("not valid JSON: ") + exception.what());
+    return EvidenceError("not valid JSON: " + Visible(exception.what()));
   }
   return std::move(handler.root);
 }

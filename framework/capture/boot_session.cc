@@ -3,19 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "framework/base/text.h"
 #include "framework/capture/case_prompts.h"
+#include "framework/evidence/image_proof.h"
 #include "framework/evidence/store.h"
 #include "framework/load/driver.h"
 #include "framework/load/prime.h"
 #include "framework/load/schedule.h"
 #include "framework/load/shards.h"
 #include "framework/probes/readiness.h"
+#include "framework/probes/server_facts.h"
 #include "framework/probes/server_tokenizer.h"
+#include "framework/server/run_argv.h"
 
 namespace upgrade_gate::capture {
 namespace {
@@ -42,10 +48,7 @@ base::Result<std::vector<load::PreparedRequest>> Prepare(const plan::ResolvedPla
 // One a thread, for as much as the plan's largest case has in flight.
 base::Result<std::vector<std::unique_ptr<load::Transport>>> MakeTransports(
     const BootRequest& request) {
-  int most = 1;
-  for (const plan::Case& of : request.plan.plan.workload.cases) {
-    most = std::max(most, of.most_in_flight());
-  }
+  const int most = MostInFlight(request.plan.plan);
   std::vector<std::unique_ptr<load::Transport>> transports;
   for (std::size_t i = 0; i < load::ShardsFor(most); ++i) {
     UG_ASSIGN(auto transport,
@@ -55,11 +58,54 @@ base::Result<std::vector<std::unique_ptr<load::Transport>>> MakeTransports(
   return transports;
 }
 
+// A started server and what its log and endpoints have told of it.
+struct Watched {
+  std::unique_ptr<server::RunningServer> server;
+  std::shared_ptr<server::LogWatcher> log;
+  std::map<std::string, server::Answer> answers;
+  std::vector<evidence::Fact> probed;  // by the plan's commands
+
+  // Why it cannot go on; empty: it can. A line that says why comes before the exit.
+  std::string Lost() const {
+    if (const auto fault = log->fault()) return server::Describe(*fault);
+    if (const auto exit = server->exited()) return "the server ended: " + exit->description;
+    return {};
+  }
+
+  // By name; what a command of the plan says stands above what a rule found.
+  std::vector<evidence::Fact> Facts() const {
+    std::map<std::string, evidence::Fact> facts;
+    for (const evidence::Fact& fact : probed) facts.try_emplace(fact.name, fact);
+    for (evidence::Fact& fact : log->Facts(answers)) {
+      const std::string name = fact.name;
+      facts.try_emplace(name, std::move(fact));
+    }
+    std::vector<evidence::Fact> list;
+    for (auto& [name, fact] : facts) list.push_back(std::move(fact));
+    return list;
+  }
+};
+
+// The GPUs that the boot may use; nothing: it uses none. An empty list: all.
+std::optional<std::vector<std::string>> GpusOf(const BootRequest& request) {
+  if (!request.environment.gpus.empty()) return request.environment.gpus;
+  const std::string& planned = request.plan.plan.server.gpus;
+  if (planned.empty()) return std::nullopt;
+  std::vector<std::string> ids;
+  if (planned == "all") return ids;
+  for (std::size_t at = 0; at <= planned.size();) {
+    const std::size_t comma = std::min(planned.find(',', at), planned.size());
+    ids.push_back(planned.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return ids;
+}
+
 class Session {
  public:
-  Session(const BootRequest& request, server::RunningServer& server,
+  Session(const BootRequest& request, const Watched& watched,
           const std::vector<std::unique_ptr<load::Transport>>& transports, BootRecord& boot)
-      : request_(request), server_(server), boot_(boot) {
+      : request_(request), watched_(watched), server_(*watched.server), boot_(boot) {
     for (const auto& transport : transports) transports_.push_back(transport.get());
   }
 
@@ -112,6 +158,7 @@ class Session {
       const std::string started_at = base::FormatUtc(request_.environment.clock.wall());
       int checks = 0;
       const load::StopCheck check = StopCheckFor();
+      const std::string slow_before = Throttled();
       UG_ASSIGN(load::LoadResult result,
                 load::RunLoad(transports, request_.environment.clock, loop, requests, [&] {
                   // The first look comes before the first request is sent.
@@ -119,6 +166,7 @@ class Session {
                   return check();
                 }));
       failures_in_a_row = result.failures_in_a_row;
+      const std::string slow_after = Throttled();
 
       RoundRecord round;
       round.case_name = of.name;
@@ -131,6 +179,10 @@ class Session {
       round.started_at = started_at;
       round.duration = result.duration;
       round.client = result.client;
+      if (!slow_before.empty()) round.throttled = slow_before + " before it";
+      if (!slow_after.empty()) {
+        round.throttled += (slow_before.empty() ? "" : "; ") + slow_after + " after it";
+      }
       round.stopped = result.stopped;
       round.stop_detail = result.stop_detail;
       round.requests = std::move(result.requests);
@@ -165,6 +217,12 @@ class Session {
     return loop;
   }
 
+  // How the boot's GPUs are slowed down now; empty: not that anybody knows.
+  std::string Throttled() const {
+    const auto gpus = GpusOf(request_);
+    return gpus ? server::Throttling(request_.environment.host, *gpus) : std::string();
+  }
+
   std::span<load::Transport* const> TransportsFor(int streams) const {
     return std::span(transports_).first(std::min(transports_.size(), load::ShardsFor(streams)));
   }
@@ -178,8 +236,8 @@ class Session {
       const base::Instant now = request_.environment.clock.now();
       if (now < next) return {};
       next = now + std::chrono::milliseconds(20);
-      if (const auto exit = server_.exited()) {
-        return {StopReason::kServiceLost, "the server ended: " + exit->description};
+      if (std::string lost = watched_.Lost(); !lost.empty()) {
+        return {StopReason::kServiceLost, std::move(lost)};
       }
       return {};
     };
@@ -194,9 +252,7 @@ class Session {
           case_name, boot_.number, boot_.arm));
     }
     std::string lost = result.stopped == StopReason::kServiceLost ? result.stop_detail : "";
-    if (lost.empty()) {
-      if (const auto exit = server_.exited()) lost = "the server ended: " + exit->description;
-    }
+    if (lost.empty()) lost = watched_.Lost();
     if (lost.empty()) return true;
     boot_.stopped = StopReason::kServiceLost;
     boot_.stop_detail =
@@ -233,6 +289,7 @@ class Session {
   }
 
   const BootRequest& request_;
+  const Watched& watched_;
   server::RunningServer& server_;
   std::vector<load::Transport*> transports_;
   BootRecord& boot_;
@@ -244,9 +301,130 @@ base::Sha256Hex IdentityOf(const std::vector<BootRecord::Pin>& pins) {
   return base::Sha256Of(lines);
 }
 
+// Asks which image the server's container runs and keeps the proof, also one that does
+// not hold, which is an error.
+base::Status KeepImageProof(const BootRequest& request, server::RunningServer& server,
+                            const BootRecord& boot, const std::string& when) {
+  UG_ASSIGN(const auto proof, server.ProveImage(when));
+  if (!proof) return {};
+  UG_TRY(evidence::WriteImageProof(request.layout, boot, *proof));
+  const evidence::ImageProofCheck check = evidence::CheckImageProof(*proof);
+  if (check.ok()) return {};
+  std::string problems;
+  for (const evidence::SealFinding& finding : check.findings) {
+    problems += (problems.empty() ? "" : "; ") + finding.problem;
+  }
+  return base::InfrastructureError("the container does not run the pinned image: " + problems);
+}
+
+constexpr std::chrono::seconds kProbeLimit{60};
+constexpr std::size_t kProbeValueBytes = std::size_t{64} << 10;
+
+// The plan's commands, whose output is a fact each. One that fails leaves its fact
+// unknown, and the report says so.
+std::vector<evidence::Fact> RunFactProbes(const BootRequest& request, const std::string& url,
+                                          const BootRecord& boot) {
+  const std::map<std::string, std::string> values = {{"URL", url},
+                                                     {"ID", boot.server.id},
+                                                     {"BOOT", std::to_string(boot.number)},
+                                                     {"ARM", boot.arm}};
+  std::vector<evidence::Fact> facts;
+  for (const plan::FactProbe& probe : request.plan.plan.server.fact_probes) {
+    evidence::Fact& fact = facts.emplace_back(
+        evidence::Fact{probe.fact, evidence::FactState::kUnknown, "", "", probe.compared});
+    if (!request.environment.host.run) {
+      fact.source = "commands are not run here";
+      continue;
+    }
+    std::vector<std::string> argv = probe.argv;
+    for (std::string& element : argv) element = server::Substitute(element, values);
+    const auto output = request.environment.host.run(argv, kProbeLimit);
+    if (!output) {
+      fact.source = output.error().message;
+      continue;
+    }
+    std::string text = base::Visible(*output, /*keep_lines=*/true);
+    while (text.ends_with('\n')) text.pop_back();
+    if (text.size() > kProbeValueBytes) {
+      text = fmt::format("{} sha256:{}", base::Shorten(text, kProbeValueBytes),
+                         base::Sha256Of(*output));
+    }
+    fact.state = evidence::FactState::kPresent;
+    fact.value = std::move(text);
+    fact.source = "the command " + base::Visible(probe.argv[0]);
+  }
+  return facts;
+}
+
+// "image sha256:1… at the start, sha256:2… at the end"; empty: the same. Warnings
+// may come as a server runs.
+std::string IdentityChange(const evidence::ServerIdentity& start,
+                           const evidence::ServerIdentity& end) {
+  std::map<std::string, std::pair<std::string, std::string>> values;
+  for (const auto& [name, value] : start.values) values[name].first = value;
+  for (const auto& [name, value] : end.values) values[name].second = value;
+  values["id"] = {start.id, end.id};
+  std::vector<std::string> changes;
+  for (const auto& [name, value] : values) {
+    if (value.first == value.second) continue;
+    const auto shown = [](const std::string& text) {
+      return text.empty() ? "none" : base::Shorten(base::Visible(text), 120);
+    };
+    changes.push_back(fmt::format("{} {} at the start, {} at the end", name, shown(value.first),
+                                  shown(value.second)));
+  }
+  return base::JoinList(changes);
+}
+
+// Identity, image and facts of a server that has become ready.
+base::Status LearnWhatItIs(const BootRequest& request, load::Transport& transport, Watched& watched,
+                           BootRecord& boot) {
+  server::RunningServer& server = *watched.server;
+  const Environment& environment = request.environment;
+  UG_ASSIGN(boot.server, server.Identify());
+  watched.answers = probes::AskEndpoints(transport, environment.clock, server.url(),
+                                         watched.log->Endpoints(), environment.interrupted);
+  watched.probed = RunFactProbes(request, server.url(), boot);
+  boot.facts = watched.Facts();
+  UG_TRY(evidence::WriteBoot(request.layout, boot));
+  UG_TRY(evidence::WriteFacts(request.layout, boot));
+  return KeepImageProof(request, server, boot, "after the start");
+}
+
+// What is known of a server that was ready or has measured, before it is stopped.
+void LookBeforeStop(const Watched& watched, BootRecord& boot) {
+  if (boot.stopped != StopReason::kNone) return;
+  if (const auto fault = watched.log->fault()) {
+    boot.stopped = StopReason::kServiceLost;
+    boot.stop_detail = server::Describe(*fault);
+    return;
+  }
+  const auto identity = watched.server->Identify();
+  boot.identity_change = identity ? IdentityChange(boot.server, *identity)
+                                  : "could not be asked at the end: " + identity.error().message;
+}
+
 // Ends the server, records how it ended and what it logged.
-base::Status EndBoot(const BootRequest& request, server::RunningServer& server, BootRecord& boot) {
+base::Status EndBoot(const BootRequest& request, const Watched& watched, BootRecord& boot) {
+  server::RunningServer& server = *watched.server;
+  LookBeforeStop(watched, boot);
+  if (boot.ready_after.count() > 0) {
+    if (const auto kept = KeepImageProof(request, server, boot, "before the stop"); !kept) {
+      // Of a server that is lost no more can be asked.
+      std::string& to = boot.stopped == StopReason::kNone ? boot.identity_change
+                                                          : boot.server.warnings.emplace_back();
+      to += (to.empty() ? "image: " : "; image: ") + kept.error().message;
+    }
+  }
+  const bool told = watched.log->fault().has_value();
   const auto exit = server.Stop();
+  // Its last lines may have come after its end was seen.
+  const auto fault = watched.log->fault();
+  if (fault && !told && boot.stopped == StopReason::kServiceLost) {
+    boot.stop_detail += "; " + server::Describe(*fault);
+  }
+  boot.warnings = watched.log->warnings();
+  boot.facts = watched.Facts();
   boot.exit = exit ? exit->description : "not proved: " + exit.error().message;
   const server::LogCapture::Totals log = server.log().totals();
   boot.log_written = log.written;
@@ -254,12 +432,19 @@ base::Status EndBoot(const BootRequest& request, server::RunningServer& server, 
   boot.log_sha256 = log.sha256;
   UG_TRY(evidence::WriteServerLog(request.layout, boot, server.log().text()));
   UG_TRY(evidence::WriteBoot(request.layout, boot));
+  UG_TRY(evidence::WriteFacts(request.layout, boot));
   UG_TRY(base::RemoveAll(request.layout.live_log(boot.number, boot.arm)));
   if (!exit) return tl::unexpected(exit.error());
   return {};
 }
 
 }  // namespace
+
+int MostInFlight(const plan::ResolvedPlan& plan) {
+  int most = 1;
+  for (const plan::Case& of : plan.workload.cases) most = std::max(most, of.most_in_flight());
+  return most;
+}
 
 base::Result<BootRecord> RunBoot(const BootRequest& request) {
   const plan::ResolvedPlan& plan = request.plan.plan;
@@ -300,10 +485,30 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   spec.log.file = request.layout.live_log(boot.number, boot.arm);
   spec.say = environment.say;
   spec.interrupted = environment.interrupted;
+  boot.host_facts = server::ReadHostFacts(environment.host);
+  if (const auto gpus = GpusOf(request)) {
+    const auto free =
+        server::CheckGpus(environment.host, *gpus, environment.clock, environment.interrupted);
+    if (!free) {
+      return tl::unexpected(
+          base::At(fmt::format("boot {} ({})", boot.number, boot.arm), free.error()));
+    }
+  }
+
+  Watched watched;
+  watched.log = std::make_shared<server::LogWatcher>(request.rules);
+  spec.log.on_line = [log = watched.log](std::string_view line) { log->OnLine(line); };
   UG_TRY(base::CreateDirectories(spec.log.file.parent_path()));
-  UG_ASSIGN(const auto server, environment.launcher.Start(spec));
-  boot.argv = server->argv();
+  UG_ASSIGN(watched.server, environment.launcher.Start(spec));
+  server::RunningServer& server = *watched.server;
+  boot.argv = server.argv();
+  boot.compile_cache = server.compile_cache();
+  if (request.identity.pull) boot.stages.emplace_back("pull", *request.identity.pull);
   UG_TRY(evidence::WriteBoot(request.layout, boot));
+  if (!request.rules->user_file().empty()) {
+    UG_TRY(evidence::WriteBootDocument(request.layout, boot, "log_rules.yaml",
+                                       request.rules->user_file()));
+  }
   for (const auto& [name, bytes] : request.identity.documents) {
     UG_TRY(evidence::WriteBootDocument(request.layout, boot, name, bytes));
   }
@@ -317,41 +522,47 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   readiness.api = plan.workload.api;
   readiness.acceptance = plan.workload.acceptance;
   readiness.timeout = plan.server.ready_timeout;
-  auto ready = probes::WaitUntilReady(*transports.front(), environment.clock, *server, readiness,
+  readiness.limits = plan.server.limits;
+  readiness.fault = [&watched] {
+    const auto fault = watched.log->fault();
+    return fault ? server::Describe(*fault) : std::string();
+  };
+  readiness.log_ready = [&watched] { return watched.log->ready(); };
+  auto ready = probes::WaitUntilReady(*transports.front(), environment.clock, server, readiness,
                                       environment.say, environment.interrupted);
-  if (!ready) {
-    boot.stopped = environment.interrupted() ? StopReason::kInterrupted : StopReason::kServiceLost;
-    boot.stop_detail = ready.error().message;
-    // The first error is the one to tell; what ending it said stands in boot.json.
-    if (const auto ended = EndBoot(request, *server, boot); !ended) {
+  // The first error is the one to tell; what ending the server said stands in boot.json.
+  const auto give_up = [&](base::Error error) {
+    boot.stop_detail = error.message;
+    if (const auto ended = EndBoot(request, watched, boot); !ended) {
       environment.say("boot " + std::to_string(boot.number) + ": " + ended.error().message);
     }
-    return tl::unexpected(
-        base::At(fmt::format("boot {} ({})", boot.number, boot.arm), ready.error()));
+    return tl::unexpected(std::move(error));
+  };
+  if (!ready) {
+    boot.stopped = environment.interrupted() ? StopReason::kInterrupted : StopReason::kServiceLost;
+    return give_up(base::At(fmt::format("boot {} ({})", boot.number, boot.arm), ready.error()));
   }
   boot.ready_after = ready->after;
   boot.version = ready->version;
-  UG_ASSIGN(boot.server, server->Identify());
-  UG_TRY(evidence::WriteBoot(request.layout, boot));
+  boot.stages.insert(boot.stages.end(), ready->stages.begin(), ready->stages.end());
+  if (const auto learned = LearnWhatItIs(request, *transports.front(), watched, boot); !learned) {
+    return give_up(learned.error());
+  }
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));
 
-  Session session(request, *server, transports, boot);
+  Session session(request, watched, transports, boot);
   for (const std::string& case_name : request.step.pending) {
     const plan::Case* of = plan.FindCase(case_name);
     UG_CHECK(of != nullptr);
     const auto goes_on = session.MeasureCase(*of);
     if (!goes_on) {
       boot.stopped = environment.interrupted() ? StopReason::kInterrupted : StopReason::kNone;
-      boot.stop_detail = goes_on.error().message;
-      if (const auto ended = EndBoot(request, *server, boot); !ended) {
-        environment.say("boot " + std::to_string(boot.number) + ": " + ended.error().message);
-      }
-      return tl::unexpected(goes_on.error());
+      return give_up(goes_on.error());
     }
     if (!*goes_on) break;
   }
-  UG_TRY(EndBoot(request, *server, boot));
+  UG_TRY(EndBoot(request, watched, boot));
   return boot;
 }
 

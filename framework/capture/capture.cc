@@ -13,7 +13,9 @@
 #include "framework/capture/progress.h"
 #include "framework/capture/run_state.h"
 #include "framework/evidence/store.h"
+#include "framework/load/file_limit.h"
 #include "framework/server/gpu_allocation.h"
+#include "framework/server/log_rules.h"
 
 namespace upgrade_gate::capture {
 namespace {
@@ -139,7 +141,8 @@ base::Result<CaptureResult> SealRun(const plan::LoadedPlan& plan, const Layout& 
                                     std::vector<std::string> incidents, Status& status) {
   UG_ASSIGN(const auto rounds, evidence::ReadRounds(layout, false));
   UG_ASSIGN(const auto boots, evidence::ReadBoots(layout));
-  const std::vector<std::string> gaps = FindGaps(plan.plan, rounds);
+  std::vector<std::string> gaps = FindGaps(plan.plan, rounds);
+  for (std::string& change : FindIdentityChanges(boots, rounds)) gaps.push_back(std::move(change));
   incidents.insert(incidents.end(), gaps.begin(), gaps.end());
   record.complete = gaps.empty();
   record.incidents = std::move(incidents);
@@ -182,16 +185,21 @@ base::Result<HostLock> WaitForHost(const Layout& layout, const Environment& envi
 base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& layout,
                                     const Environment& environment, CaptureRecord& record,
                                     Status& status) {
+  UG_ASSIGN(const auto rules, server::LogRules::Load(plan.plan.server.log_rules, plan.directory));
   UG_ASSIGN(const HostLock host_lock, WaitForHost(layout, environment, status));
   status.state = "booting";
   status.detail.clear();
   UG_TRY(WriteStatus(layout, status));
   UG_TRY(CheckDisk(plan.plan, layout));
+  // Before the first boot: every boot's server inherits the same limit.
+  UG_TRY(load::RaiseFileLimit(MostInFlight(plan.plan)));
   UG_TRY(WritePlanFiles(plan, layout));
   UG_TRY(evidence::WriteCapture(layout, record));
 
   UG_ASSIGN(const auto steps, PrepareSteps(plan.plan, layout));
-  UG_ASSIGN(const auto identities, CheckAllPins(plan, steps, environment));
+  UG_TRY(TakeLeftLogs(layout));
+  UG_TRY(environment.check_prompts());
+  UG_ASSIGN(auto identities, CheckAllPins(plan, steps, environment));
   UG_ASSIGN(const auto earlier_boots, evidence::ReadBoots(layout));
   int number = 0;
   std::vector<std::string> incidents;
@@ -221,10 +229,12 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
                               .step = step,
                               .number = ++number,
                               .identity = identities.at(step.step->arm),
+                              .rules = rules,
                               .status = status,
                               .began = began,
                               .rounds_before = rounds_before};
     UG_ASSIGN(const evidence::BootRecord boot, RunBoot(request));
+    identities.at(step.step->arm).pull.reset();  // was before the arm's first boot
     if (boot.stopped != evidence::StopReason::kNone) {
       incidents.push_back(
           fmt::format("boot {} ({}) ended early: {}", boot.number, boot.arm, boot.stop_detail));

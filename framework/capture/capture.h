@@ -19,6 +19,7 @@
 #include "framework/load/tokenizer.h"
 #include "framework/load/transport.h"
 #include "framework/plan/plan_file.h"
+#include "framework/server/host.h"
 #include "framework/server/launcher.h"
 
 namespace upgrade_gate::capture {
@@ -45,8 +46,11 @@ struct Environment {
   server::Launcher& launcher;
   TransportFactory make_transport;
   PromptSource prompts;
+  // Called before anything is booted: an error if the prompts cannot be had.
+  std::function<base::Status()> check_prompts = [] { return base::Status(); };
   Client client;
   std::vector<std::string> gpus;                // allocated to this capture; empty: no allocation
+  server::HostReader host = {};                 // the machine that the servers run on
   std::string run_id;                           // the same that the watchdog knows
   HostLockOptions host_lock;                    // held while servers may run
   std::function<bool()> interrupted;            // asked often; true ends the capture cleanly

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+
+#include "framework/base/file.h"
 
 namespace upgrade_gate::capture {
 namespace {
@@ -75,6 +78,39 @@ base::Result<std::vector<StepState>> PrepareSteps(const plan::ResolvedPlan& plan
     }
   }
   return steps;
+}
+
+base::Status TakeLeftLogs(const evidence::Layout& layout) {
+  UG_ASSIGN(auto boots, evidence::ReadBoots(layout));
+  for (evidence::BootRecord& boot : boots) {
+    const std::filesystem::path left = layout.live_log(boot.number, boot.arm);
+    std::error_code error;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(left, error))) continue;
+    // A log that is in the evidence is whole there; its file was only not removed yet.
+    if (!std::filesystem::exists(layout.boot(boot.number, boot.arm) / evidence::kServerLogFile)) {
+      UG_ASSIGN(const std::string log, base::ReadFile(left, std::uint64_t{1} << 30));
+      UG_TRY(evidence::WriteServerLog(layout, boot, log));
+      boot.log_written = boot.log_kept = log.size();
+      boot.log_sha256 = base::Sha256Of(log);
+      UG_TRY(evidence::WriteBoot(layout, boot));
+    }
+    UG_TRY(base::RemoveAll(left));
+  }
+  return {};
+}
+
+std::vector<std::string> FindIdentityChanges(const std::vector<evidence::BootRecord>& boots,
+                                             const std::vector<RoundRecord>& rounds) {
+  std::vector<std::string> changes;
+  for (const evidence::BootRecord& boot : boots) {
+    const bool measured = std::any_of(rounds.begin(), rounds.end(), [&](const RoundRecord& round) {
+      return !round.superseded && round.boot == boot.number;
+    });
+    if (!measured || boot.identity_change.empty()) continue;
+    changes.push_back(fmt::format("boot {} ({}) was not one server from its start to its end: {}",
+                                  boot.number, boot.arm, boot.identity_change));
+  }
+  return changes;
 }
 
 std::vector<std::string> FindGaps(const plan::ResolvedPlan& plan,

@@ -24,6 +24,15 @@ struct StepState {
 base::Result<std::vector<StepState>> PrepareSteps(const plan::ResolvedPlan& plan,
                                                   const evidence::Layout& layout);
 
+// What a killed runner left of its servers' logs (Layout::live_log) becomes the
+// log of the boot.
+base::Status TakeLeftLogs(const evidence::Layout& layout);
+
+// Boots that measured and were another server at their end than at their start, a
+// line each: nobody knows what their rounds are of.
+std::vector<std::string> FindIdentityChanges(const std::vector<evidence::BootRecord>& boots,
+                                             const std::vector<evidence::RoundRecord>& rounds);
+
 // What keeps the measured rounds from being what the plan says, a line each;
 // empty: complete.
 std::vector<std::string> FindGaps(const plan::ResolvedPlan& plan,

@@ -4,8 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 
+#include "fixtures/docker/cleanup.h"
+#include "fixtures/docker/docker_launcher.h"
 #include "fixtures/process/process_launcher.h"
 #include "fixtures/prompts/prompt_source.h"
 #include "framework/base/clock.h"
@@ -17,6 +22,7 @@
 #include "framework/cli/signals.h"
 #include "framework/load/curl_transport.h"
 #include "framework/server/gpu_allocation.h"
+#include "framework/server/run_argv.h"
 #include "framework/server/watchdog.h"
 
 namespace upgrade_gate::cli {
@@ -40,15 +46,52 @@ Result<capture::Client> Self() {
   return capture::Client{UPGRADE_GATE_VERSION, std::move(digest), HostIdentity()};
 }
 
+// Removes what dead runs left in the engine. What cannot be removed is told and keeps
+// nobody from measuring.
+void SweepEngine(const docker::Engine& engine, const base::Clock& clock,
+                 const std::function<void(const std::string&)>& say) {
+  const auto swept = docker::SweepExpired(engine, clock.wall());
+  if (!swept) return say("what dead runs left cannot be removed: " + swept.error().message);
+  for (const std::string& name : swept->containers) {
+    say("container " + name + " of a dead run: removed");
+  }
+}
+
+// An engine is looked for only where containers are to be started.
+Result<std::unique_ptr<server::Launcher>> MakeLauncher(
+    plan::LauncherKind kind, base::Clock& clock, server::Watchdog& watchdog,
+    const std::function<void(const std::string&)>& say) {
+  if (kind != plan::LauncherKind::kDocker) return process::MakeProcessLauncher(clock, watchdog);
+  UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
+  UG_ASSIGN(auto engine, docker::Engine::Connect(std::move(address)));
+  SweepEngine(*engine, clock, say);
+  return docker::MakeDockerLauncher(clock, std::move(engine), docker::DefaultDockerOptions(clock));
+}
+
+// Commands of the plan and of the host, with this process's own environment.
+server::RunArgv HostCommands(const std::filesystem::path& directory) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  return [directory, variables](const std::vector<std::string>& argv,
+                                std::chrono::milliseconds limit) {
+    return server::RunCommand(
+        {.argv = argv, .environment = variables, .working_directory = directory},
+        {.time = limit, .output_bytes = std::size_t{1} << 20, .interrupted = Interrupted});
+  };
+}
+
 }  // namespace
 
 Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at) {
   UG_ASSIGN(const plan::LoadedPlan plan, plan::LoadPlan(options.plan));
-  if (plan.plan.server.launcher != plan::LauncherKind::kProcess) {
+  const plan::LauncherKind launched = plan.plan.server.launcher;
+  if (launched != plan::LauncherKind::kProcess && launched != plan::LauncherKind::kDocker) {
     return base::UsageError(fmt::format(
         "{}: launcher \"{}\" can be checked and judged but not booted by this version, which "
-        "boots: process",
-        plan.file, plan::Name(plan.plan.server.launcher)));
+        "boots: process, docker",
+        plan.file, plan::Name(launched)));
   }
   base::SystemClock clock;
   UG_ASSIGN(const capture::Client client, Self());
@@ -86,7 +129,13 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return base::InfrastructureError("/proc/self/exe: cannot read: " + error.message());
   UG_ASSIGN(server::Watchdog watchdog, server::Watchdog::Start(self, run_id));
-  const auto launcher = process::MakeProcessLauncher(clock, watchdog);
+  const auto say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  auto made = MakeLauncher(launched, clock, watchdog, say);
+  if (!made) {
+    UG_TRY(fail_report(made.error().kind, made.error().message));
+    return tl::unexpected(made.error());
+  }
+  const std::unique_ptr<server::Launcher> launcher = std::move(*made);
 
   prompts::PromptSource source(plan.plan, plan.directory);
   const capture::Environment environment{
@@ -103,12 +152,14 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
                     load::Tokenizer& tokenizer) {
             return source.Make(of, phase, round, count, tokenizer);
           },
+      .check_prompts = [&source] { return source.CheckFiles(); },
       .client = client,
       .gpus = *gpus,
+      .host = {.root = "/", .run = HostCommands(plan.directory)},
       .run_id = run_id,
       .host_lock = {*host_lock, options.host_lock},
       .interrupted = Interrupted,
-      .say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); },
+      .say = say,
       .at = at,
   };
   const auto result = capture::Capture(plan, layout, environment);

@@ -24,6 +24,14 @@ constexpr const char* kLoadFooter =
     "Exit codes: 0 measured, 10 a --fail-if holds, 11 the client or a load that was not\n"
     "delivered spoiled the numbers, 12 usage, 13 not reached or not complete, 15 nothing sent.";
 
+constexpr const char* kPinFooter =
+    "Prints what changes as a unified diff. A tag stays beside its digest, for people and\n"
+    "for --update. What has a digest is looked for at the registry and left. The login is\n"
+    "docker's: $DOCKER_CONFIG or ~/.docker, with credential helpers. Nothing is written if\n"
+    "one image fails.\n"
+    "Exit codes: 0 done, 12 an image is not there, 13 a registry cannot be asked, 15 the plan\n"
+    "has no image.";
+
 const std::map<std::string, Format> kFormats{{"text", Format::kText}, {"json", Format::kJson}};
 const std::map<std::string, capture::WhenHeld> kWhenHeld{{"wait", capture::WhenHeld::kWait},
                                                          {"fail", capture::WhenHeld::kFail}};
@@ -56,6 +64,18 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
                                 [&] { return ShowPlan(plan_options); })}) {
     command->add_option("PLAN", plan_options.plan, "The plan file")->required();
   }
+
+  PinOptions pin_options;
+  CLI::App* pin = add(app, "pin", "Tags of a plan's images to digests, asked of their registries",
+                      [&] { return PinPlan(pin_options); });
+  pin->footer(kPinFooter);
+  pin->add_option("PLAN", pin_options.plan, "The plan file")->required();
+  pin->add_flag("--in-place", pin_options.in_place,
+                "Edit the file; comments, quotes and everything else stay as they are");
+  pin->add_flag("--update", pin_options.update,
+                "Look up again what is written NAME:TAG@sha256:…, and show old and new");
+  pin->add_option("--platform", pin_options.platform,
+                  "That the images must be for, such as linux/arm64 (this machine's)");
 
   CaptureOptions capture_options;
   CLI::App* capture = add(app, "capture", "Boot, measure and seal; resumes an unfinished run",

@@ -20,6 +20,14 @@ struct PlanOptions {
 base::Result<base::ExitCode> CheckPlan(const PlanOptions& options);
 base::Result<base::ExitCode> ShowPlan(const PlanOptions& options);
 
+struct PinOptions {
+  std::filesystem::path plan;
+  bool in_place = false;
+  bool update = false;                  // look up again what has a tag beside its digest
+  std::optional<std::string> platform;  // absent: this machine's
+};
+base::Result<base::ExitCode> PinPlan(const PinOptions& options);
+
 struct CaptureOptions {
   std::filesystem::path plan;
   std::filesystem::path run;

@@ -24,6 +24,7 @@
 #include "framework/evidence/limits.h"
 #include "framework/load/curl_transport.h"
 #include "framework/load/driver.h"
+#include "framework/load/file_limit.h"
 #include "framework/load/prime.h"
 #include "framework/load/schedule.h"
 #include "framework/load/shards.h"
@@ -112,6 +113,7 @@ class LoadRun {
     }
     token_ = options.bearer_token;
     const int most = settings_.round.most_in_flight();
+    UG_TRY(load::RaiseFileLimit(most));
     options.max_connections = std::min(most, load::kStreamsAShard);
     for (std::size_t i = 0; i < load::ShardsFor(most); ++i) {
       UG_ASSIGN(auto transport, load::MakeCurlTransport(clock_, options));

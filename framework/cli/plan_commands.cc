@@ -6,6 +6,7 @@
 #include "framework/base/text.h"
 #include "framework/cli/commands.h"
 #include "framework/plan/plan_file.h"
+#include "framework/server/log_rules.h"
 
 namespace upgrade_gate::cli {
 
@@ -15,6 +16,7 @@ using base::Result;
 Result<ExitCode> CheckPlan(const PlanOptions& options) {
   UG_ASSIGN(const plan::LoadedPlan loaded, plan::LoadPlan(options.plan));
   const plan::ResolvedPlan& plan = loaded.plan;
+  UG_TRY(server::LogRules::Load(plan.server.log_rules, loaded.directory));
   int rounds = 0;
   std::int64_t requests = 0;
   for (const plan::BootStep& step : plan.order) {

@@ -34,7 +34,7 @@ std::string_view Name(ClientFault fault) {
     case ClientFault::kLoadNotDelivered:
       return "load_not_delivered";
   }
-  UG_CHECK(!"a fault without a name");
+  UG_CHECK(false && "a fault without a name");
   return "";
 }
 

@@ -50,7 +50,7 @@ const Row& RowOf(FailureKind kind) {
   for (const Row& row : kRows) {
     if (row.kind == kind) return row;
   }
-  UG_CHECK(!"a failure kind without a name");
+  UG_CHECK(false && "a failure kind without a name");
   return kRows[0];
 }
 

@@ -1,7 +1,8 @@
 // The folder grammar of a run: the one place that knows a path.
 //
 //   <run>/evidence/   plan.yaml plan.resolved.json capture.json
-//                     boots/01-baseline/   boot.json server.log.zst
+//                     boots/01-baseline/   boot.json facts.json host.json server.log.zst
+//                                          image/ proof.json index.json manifest.json config.json
 //                     rounds/<case>/01-baseline-r1[.superseded[-N]]/
 //                                          round.json requests.jsonl.zst warmup.jsonl.zst
 //                                          streams/00007.raw.zst streams/warmup-00007.raw.zst
@@ -15,7 +16,8 @@
 //
 // A folder that is still being written has the name that it will get with
 // ".writing-" before it: rounds/<case>/.writing-01-baseline-r1. A round has
-// warmup.jsonl.zst and streams/ only where there is something to put there.
+// warmup.jsonl.zst and streams/ only where there is something to put there, and a boot
+// image/ only where its server ran in a container (image_proof.h).
 #pragma once
 
 #include <filesystem>
@@ -29,6 +31,8 @@
 namespace upgrade_gate::evidence {
 
 inline constexpr const char* kBootFile = "boot.json";
+inline constexpr const char* kFactsFile = "facts.json";
+inline constexpr const char* kHostFile = "host.json";
 inline constexpr const char* kServerLogFile = "server.log.zst";
 inline constexpr const char* kRoundFile = "round.json";
 inline constexpr const char* kRequestsFile = "requests.jsonl.zst";

@@ -29,6 +29,7 @@ inline constexpr std::int64_t kMaxNanoseconds = 31'536'000LL * 1'000'000'000;  /
 
 inline constexpr std::size_t kMaxBoots = 10'000;
 inline constexpr std::size_t kMaxIdentityValues = 1'000;  // of a server
+inline constexpr std::size_t kMaxFacts = 1'000;           // of a server or host
 inline constexpr std::size_t kMaxCases = 10'000;
 inline constexpr std::size_t kMaxGpus = 10'000;        // of one boot
 inline constexpr std::size_t kMaxRounds = 100'000;     // of a run, superseded ones too

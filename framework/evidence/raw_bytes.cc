@@ -91,15 +91,18 @@ RawBytes& RawBytes::operator=(RawBytes&& other) noexcept {
 void RawBytes::Append(std::string_view bytes) {
   size_ += bytes.size();
   if (!spool_) {
-    tail_.append(bytes);
+    tail_.insert(tail_.end(), bytes.begin(), bytes.end());
     return;
   }
   while (!bytes.empty()) {
     const std::size_t take = std::min(bytes.size(), Spool::kBlockBytes - tail_.size());
-    tail_.append(bytes.substr(0, take));
+    if (tail_.size() + take > tail_.capacity()) {  // never more than a block
+      tail_.reserve(std::min(Spool::kBlockBytes, 2 * (tail_.size() + take)));
+    }
+    tail_.insert(tail_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(take));
     bytes.remove_prefix(take);
     if (tail_.size() == Spool::kBlockBytes) {
-      blocks_.push_back(spool_->Write(tail_));
+      blocks_.push_back(spool_->Write({tail_.data(), tail_.size()}));
       tail_.clear();
     }
   }
@@ -118,7 +121,8 @@ base::Result<std::string> RawBytes::Read() const {
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     UG_TRY(spool_->Read(blocks_[i], bytes.data() + i * Spool::kBlockBytes));
   }
-  return bytes + tail_;
+  bytes.append(tail_.data(), tail_.size());
+  return bytes;
 }
 
 }  // namespace upgrade_gate::evidence

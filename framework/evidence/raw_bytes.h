@@ -64,7 +64,7 @@ class RawBytes {
  private:
   std::shared_ptr<Spool> spool_;
   std::vector<Spool::Block> blocks_;
-  std::string tail_;  // what no full block holds yet
+  std::vector<char> tail_;  // what no full block holds yet
   std::size_t size_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "framework/base/file.h"
 #include "framework/base/text.h"
 #include "framework/evidence/consistency.h"
+#include "framework/evidence/json_fields.h"
 #include "framework/evidence/limits.h"
 #include "framework/evidence/record_json.h"
 #include "framework/evidence/store.h"
@@ -126,6 +127,22 @@ Listing ListRounds(const Layout& layout, bool leftovers_are_fine) {
   return listing;
 }
 
+namespace {
+
+// No such file: nothing was looked at, as by earlier clients.
+base::Result<std::vector<Fact>> ReadFacts(const fs::path& path) {
+  if (!IsThere(path)) return std::vector<Fact>();
+  UG_ASSIGN(const base::Json json, ReadJson(path, kMaxJsonBytes));
+  if (auto checked = CheckSchema(json); !checked) {
+    return tl::unexpected(AtPath(path, checked.error()));
+  }
+  auto facts = FactsFromJson(json, "facts");
+  if (!facts) return tl::unexpected(AtPath(path, facts.error()));
+  return facts;
+}
+
+}  // namespace
+
 base::Result<BootRecord> ReadBoot(const fs::path& folder) {
   const fs::path path = folder / kBootFile;
   UG_ASSIGN(const base::Json json, ReadJson(path, kMaxJsonBytes));
@@ -136,6 +153,8 @@ base::Result<BootRecord> ReadBoot(const fs::path& folder) {
     return tl::unexpected(Broken(path, fmt::format("is of {}, but its folder is named {}", name,
                                                    base::Visible(folder.filename().string()))));
   }
+  UG_ASSIGN(boot->facts, ReadFacts(folder / kFactsFile));
+  UG_ASSIGN(boot->host_facts, ReadFacts(folder / kHostFile));
   return boot;
 }
 

@@ -275,6 +275,7 @@ Json RoundToJson(const RoundRecord& round) {
                {"stopped", Name(round.stopped)},
                {"stop_detail", Shown(round.stop_detail)}};
   PutClient(round.client, json);
+  if (!round.throttled.empty()) json["throttled"] = Shown(round.throttled);
   return json;
 }
 
@@ -292,6 +293,9 @@ base::Status RoundFromJson(const Json& json, RoundRecord& with) {
   UG_ASSIGN(with.stopped, StopReasonMember(json));
   UG_ASSIGN(with.stop_detail, base::StringMember(json, "stop_detail"));
   UG_ASSIGN(with.client, ClientMember(json));
+  if (json.contains("throttled")) {
+    UG_ASSIGN(with.throttled, base::StringMember(json, "throttled"));
+  }
   return CheckCounts(json, with);
 }
 
@@ -318,6 +322,33 @@ base::Result<ServerIdentity> ServerFromJson(const Json& json) {
   return server;
 }
 
+Json WarningsToJson(const std::vector<LogWarning>& warnings) {
+  Json list = Json::array();
+  for (const LogWarning& warning : warnings) {
+    list.push_back({{"kind", Shown(warning.kind)},
+                    {"count", warning.count},
+                    {"line", warning.line},
+                    {"text", Shown(warning.text)},
+                    {"means", Shown(warning.means)}});
+  }
+  return list;
+}
+
+base::Result<std::vector<LogWarning>> WarningsFromJson(const Json& object) {
+  UG_ASSIGN(const Json* list, Array(object, "warnings"));
+  std::vector<LogWarning> warnings;
+  for (const Json& item : *list) {
+    LogWarning warning;
+    UG_ASSIGN(warning.kind, base::StringMember(item, "kind"));
+    UG_ASSIGN(warning.count, IntIn(item, "count", 1, kMaxBytes));
+    UG_ASSIGN(warning.line, IntIn(item, "line", 1, kMaxBytes));
+    UG_ASSIGN(warning.text, base::StringMember(item, "text"));
+    UG_ASSIGN(warning.means, base::StringMember(item, "means"));
+    warnings.push_back(std::move(warning));
+  }
+  return warnings;
+}
+
 // The members of a boot that may be missing.
 base::Status ReadStart(const Json& json, BootRecord& boot) {
   if (json.contains("identity_strength")) {
@@ -335,6 +366,12 @@ base::Status ReadStart(const Json& json, BootRecord& boot) {
   if (json.contains("server")) {
     UG_ASSIGN(const Json* server, Object(json, "server"));
     UG_ASSIGN(boot.server, ServerFromJson(*server));
+  }
+  if (json.contains("identity_change")) {
+    UG_ASSIGN(boot.identity_change, base::StringMember(json, "identity_change"));
+  }
+  if (json.contains("warnings")) {
+    UG_ASSIGN(boot.warnings, WarningsFromJson(json));
   }
   if (json.contains("stages")) {
     UG_ASSIGN(const Json* stages, Array(json, "stages"));
@@ -389,6 +426,8 @@ Json BootToJson(const BootRecord& boot) {
   if (!boot.gpus.empty()) json["gpus"] = boot.gpus;
   if (boot.strength != IdentityStrength::kContent) json["identity_strength"] = Name(boot.strength);
   if (boot.server != ServerIdentity{}) json["server"] = ServerToJson(boot.server);
+  if (!boot.identity_change.empty()) json["identity_change"] = Shown(boot.identity_change);
+  if (!boot.warnings.empty()) json["warnings"] = WarningsToJson(boot.warnings);
   if (!boot.stages.empty()) {
     json["stages"] = Json::array();
     for (const auto& [name, took] : boot.stages) {
@@ -432,6 +471,69 @@ base::Result<BootRecord> BootFromJson(const Json& json) {
   UG_ASSIGN(boot.exit, OptionalText(json, "exit"));
   UG_TRY(ReadStart(json, boot));
   return boot;
+}
+
+Json FactsToJson(const std::vector<Fact>& facts) {
+  Json list = Json::array();
+  for (const Fact& fact : facts) {
+    Json json = {{"name", fact.name},
+                 {"state", Name(fact.state)},
+                 {"value", fact.state == FactState::kPresent ? Json(Shown(fact.value)) : nullptr},
+                 {"source", Shown(fact.source)}};
+    if (!fact.compared) json["compared"] = false;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+namespace {
+
+base::Result<Fact> FactFromJson(const Json& json) {
+  constexpr FactState kAll[] = {FactState::kPresent, FactState::kAbsent, FactState::kUnknown};
+  Fact fact;
+  UG_ASSIGN(fact.name, PlainName(json, "name"));
+  UG_ASSIGN(const std::string state, base::StringMember(json, "state"));
+  const auto* const found = std::find_if(std::begin(kAll), std::end(kAll),
+                                         [&](FactState each) { return Name(each) == state; });
+  if (found == std::end(kAll)) {
+    return base::EvidenceError(
+        fmt::format("\"state\" of {} is neither present, absent nor unknown", fact.name));
+  }
+  fact.state = *found;
+  UG_ASSIGN(const Json* value, base::Member(json, "value"));
+  if (value->is_string() != (fact.state == FactState::kPresent)) {
+    return base::EvidenceError(
+        fmt::format("{} is {}, and its \"value\" says otherwise", fact.name, state));
+  }
+  if (value->is_string()) fact.value = value->get<std::string>();
+  UG_ASSIGN(fact.source, base::StringMember(json, "source"));
+  if (json.contains("compared")) {
+    UG_ASSIGN(fact.compared, base::BoolMember(json, "compared"));
+  }
+  return fact;
+}
+
+}  // namespace
+
+base::Result<std::vector<Fact>> FactsFromJson(const Json& object, std::string_view key) {
+  UG_ASSIGN(const Json* list, Array(object, key));
+  if (list->size() > kMaxFacts) {
+    return base::EvidenceError(fmt::format("\"{}\" holds more than {} facts", key, kMaxFacts));
+  }
+  std::vector<Fact> facts;
+  for (const Json& item : *list) {
+    auto fact = FactFromJson(item);
+    if (!fact) {
+      return tl::unexpected(base::At(fmt::format("{}[{}]", key, facts.size()), fact.error()));
+    }
+    if (!facts.empty() && facts.back().name >= fact->name) {
+      return base::EvidenceError(
+          fmt::format("{}[{}]: {} comes after {}; facts are by name, each once", key, facts.size(),
+                      fact->name, facts.back().name));
+    }
+    facts.push_back(*std::move(fact));
+  }
+  return facts;
 }
 
 Json CaptureToJson(const CaptureRecord& capture) {

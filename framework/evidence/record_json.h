@@ -32,8 +32,13 @@ base::Status RoundFromJson(const base::Json& json, RoundRecord& with);
 void PutClient(const std::optional<ClientHealth>& client, base::Json& json);
 base::Result<std::optional<ClientHealth>> ClientMember(const base::Json& json);
 
+// boot.json: everything but the facts, which have files of their own.
 base::Json BootToJson(const BootRecord& boot);
 base::Result<BootRecord> BootFromJson(const base::Json& json);
+
+// facts.json and host.json, and the same lists in summary.json.
+base::Json FactsToJson(const std::vector<Fact>& facts);
+base::Result<std::vector<Fact>> FactsFromJson(const base::Json& object, std::string_view key);
 
 base::Json CaptureToJson(const CaptureRecord& capture);
 base::Result<CaptureRecord> CaptureFromJson(const base::Json& json);

@@ -22,8 +22,20 @@ std::string_view Name(Phase phase) {
     case Phase::kDiagnostic:
       return "diagnostic";
   }
-  UG_CHECK(!"a phase without a name");
+  UG_CHECK(false && "a phase without a name");
   return "";
+}
+
+std::string_view Name(FactState state) {
+  switch (state) {
+    case FactState::kPresent:
+      return "present";
+    case FactState::kAbsent:
+      return "absent";
+    case FactState::kUnknown:
+      break;
+  }
+  return "unknown";
 }
 
 std::string_view Name(IdentityStrength strength) {
@@ -51,7 +63,7 @@ std::string_view Name(StopReason reason) {
     case StopReason::kDeadline:
       return "deadline";
   }
-  UG_CHECK(!"a stop reason without a name");
+  UG_CHECK(false && "a stop reason without a name");
   return "";
 }
 

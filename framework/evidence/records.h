@@ -98,6 +98,32 @@ struct ClientHealth {
   std::int64_t retransmits = 0;  // TCP segments that the client sent again
 };
 
+// What is known of one thing about a server or its host.
+enum class FactState {
+  kPresent,
+  kAbsent,   // proved not to exist
+  kUnknown,  // nothing told; never equal to anything
+};
+std::string_view Name(FactState state);
+
+struct Fact {
+  std::string name;  // "attention_backend"
+  FactState state = FactState::kUnknown;
+  std::string value;  // of a present one; otherwise empty
+  // What told: "log line 1204", "/version", "probe"; of an unknown one why it is.
+  std::string source;
+  // False: worth recording, and different by nature (a version, a cache's size).
+  bool compared = true;
+};
+
+// A line of a server's log that its rules warn of.
+struct LogWarning {
+  std::string kind;         // "stall"
+  std::int64_t count = 0;   // of such lines
+  std::int64_t line = 0;    // the first one's number in the log, from 1
+  std::string text, means;  // that line, made visible; what to make of it
+};
+
 struct RoundRecord {
   std::string case_name;
   std::string arm;
@@ -111,7 +137,9 @@ struct RoundRecord {
   base::Nanoseconds duration{};
   StopReason stopped = StopReason::kNone;
   std::string stop_detail;
-  std::optional<ClientHealth> client;   // absent: measured by a client that did not say
+  std::optional<ClientHealth> client;  // absent: measured by a client that did not say
+  // How a GPU was slowed down in it; not empty: its numbers are not the server's.
+  std::string throttled;
   bool superseded = false;              // kept, counted, not judged: its case was measured again
   std::vector<RequestRecord> requests;  // those that were sent, by index
   std::vector<RequestRecord> warmup;    // only with round 1: sent before it, judged apart
@@ -159,6 +187,11 @@ struct BootRecord {
   base::Sha256Hex identity;  // over all pins
   IdentityStrength strength = IdentityStrength::kContent;
   ServerIdentity server;
+  // How `server` had changed by the end of the boot; empty: it had not.
+  std::string identity_change;
+  // Of the server and of its host (facts.json, host.json), by name.
+  std::vector<Fact> facts, host_facts;
+  std::vector<LogWarning> warnings;
   // Of the start-up, in order: "pull", "boot", "load", "ready".
   std::vector<std::pair<std::string, base::Nanoseconds>> stages;
   std::string compile_cache;  // "cold" or "warm"; empty: the arm has none

@@ -152,6 +152,24 @@ base::Status WriteBoot(const Layout& layout, const BootRecord& boot) {
   return base::RenameDirectory(aside, folder);
 }
 
+base::Status WriteFacts(const Layout& layout, const BootRecord& boot) {
+  const fs::path folder = layout.boot(boot.number, boot.arm);
+  UG_TRY(CheckOpen(layout, folder));
+  if (!IsThere(folder / kBootFile)) return Refuse(folder, "the boot has no record yet");
+  for (const auto& [name, facts] :
+       {std::pair(kFactsFile, &boot.facts), std::pair(kHostFile, &boot.host_facts)}) {
+    if (facts->empty()) continue;
+    const base::Json json = {{"schema", kSchema}, {"facts", FactsToJson(*facts)}};
+    if (auto read = FactsFromJson(json, "facts"); !read) {
+      return Refuse(folder / name, read.error().message);
+    }
+    const std::string text = base::WriteJson(json);
+    if (text.size() > kMaxJsonBytes) return Refuse(folder / name, "longer than its cap");
+    UG_TRY(base::WriteFileAtomically(folder / name, text));
+  }
+  return {};
+}
+
 base::Status WriteServerLog(const Layout& layout, const BootRecord& boot, std::string_view log) {
   const fs::path folder = layout.boot(boot.number, boot.arm);
   UG_TRY(CheckOpen(layout, folder));

@@ -53,6 +53,9 @@ base::Status Supersede(const Layout& layout, const RoundRecord& round);
 // boot.json, replaced atomically as the boot goes on; the first call makes the
 // folder. WriteServerLog comes after it.
 base::Status WriteBoot(const Layout& layout, const BootRecord& boot);
+// facts.json and host.json of the record, which boot.json does not hold; each
+// only where there is something to write.
+base::Status WriteFacts(const Layout& layout, const BootRecord& boot);
 base::Status WriteServerLog(const Layout& layout, const BootRecord& boot, std::string_view log);
 // A raw document of a boot's folder, such as "image/manifest.json": plain names.
 base::Status WriteBootDocument(const Layout& layout, const BootRecord& boot,
@@ -81,8 +84,9 @@ struct SealedEvidence {
 base::Result<SealedEvidence> LoadSealed(const Layout& layout);
 
 // Checks the seal, recomputes the summary from the raw records and compares it
-// with the sealed one byte by byte, and checks that plan.resolved.json is of the
-// workload that capture.json names. Whatever is wrong in the evidence is a
+// with the sealed one byte by byte, checks that plan.resolved.json is of the
+// workload that capture.json names, and proves again which image each container
+// ran (image_proof.h). Whatever is wrong in the evidence is a
 // finding on its file; an error as of CheckSeal.
 struct Verification {
   base::Sha256Hex digest;  // of SHA256SUMS

@@ -63,6 +63,7 @@ RoundSummary SummarizeRound(const RoundRecord& round) {
   summary.round = round.round;
   summary.planned = round.planned;
   summary.client = round.client;
+  summary.throttled = round.throttled;
   summary.counts = Count(round.requests);
   summary.stopped = round.stopped;
   summary.duration_s = static_cast<double>(round.duration.count()) / kNsPerSecond;
@@ -119,7 +120,7 @@ std::string_view Name(Metric metric) {
     case Metric::kE2e:
       return "e2e";
   }
-  UG_CHECK(!"a metric without a name");
+  UG_CHECK(false && "a metric without a name");
   return "";
 }
 
@@ -133,7 +134,7 @@ std::string_view Describe(Metric metric) {
     case Metric::kE2e:
       return "time to the last output, from when the request should have started";
   }
-  UG_CHECK(!"a metric without a description");
+  UG_CHECK(false && "a metric without a description");
   return "";
 }
 

@@ -62,6 +62,7 @@ struct RoundSummary {
   // newlines; empty where none was sent, so that nothing is proved equal by it.
   base::Sha256Hex inputs;
   std::optional<ClientHealth> client;
+  std::string throttled;  // RoundRecord::throttled
 };
 
 RoundSummary SummarizeRound(const RoundRecord& round);

@@ -91,6 +91,7 @@ Json RoundSummaryToJson(const RoundSummary& round) {
   }
   json["inputs_sha256"] = TextOrNull(round.inputs);
   PutClient(round.client, json);
+  if (!round.throttled.empty()) json["throttled"] = round.throttled;
   return json;
 }
 
@@ -119,6 +120,9 @@ base::Result<RoundSummary> RoundSummaryFrom(const Json& json) {
   }
   UG_ASSIGN(round.inputs, OptionalDigest(json, "inputs_sha256"));
   UG_ASSIGN(round.client, In("client", ClientMember(json)));
+  if (json.contains("throttled")) {
+    UG_ASSIGN(round.throttled, base::StringMember(json, "throttled"));
+  }
   return round;
 }
 
@@ -149,6 +153,25 @@ base::Result<ArmRounds> ArmRoundsFrom(const Json& json) {
   return arm;
 }
 
+// Unlike in boot.json the facts are with it; earlier evidence has none.
+Json WholeBootToJson(const BootRecord& boot) {
+  Json json = BootToJson(boot);
+  if (!boot.facts.empty()) json["facts"] = FactsToJson(boot.facts);
+  if (!boot.host_facts.empty()) json["host_facts"] = FactsToJson(boot.host_facts);
+  return json;
+}
+
+base::Result<BootRecord> WholeBootFrom(const Json& json) {
+  UG_ASSIGN(BootRecord boot, BootFromJson(json));
+  if (json.contains("facts")) {
+    UG_ASSIGN(boot.facts, FactsFromJson(json, "facts"));
+  }
+  if (json.contains("host_facts")) {
+    UG_ASSIGN(boot.host_facts, FactsFromJson(json, "host_facts"));
+  }
+  return boot;
+}
+
 base::Result<CaseSummary> CaseFrom(const Json& json) {
   CaseSummary summary;
   UG_ASSIGN(summary.name, PlainName(json, "name"));
@@ -173,7 +196,7 @@ base::Result<ArmTotal> ArmTotalFrom(const Json& json) {
 std::string WriteSummary(const Summary& summary) {
   Json json = {{"schema", kSchema}, {"capture", CaptureToJson(summary.capture)}};
   json["boots"] = Json::array();
-  for (const BootRecord& boot : summary.boots) json["boots"].push_back(BootToJson(boot));
+  for (const BootRecord& boot : summary.boots) json["boots"].push_back(WholeBootToJson(boot));
   json["cases"] = Json::array();
   for (const CaseSummary& each : summary.cases) {
     Json arms = Json::object();
@@ -202,7 +225,7 @@ base::Result<Summary> ReadSummary(std::string_view text) {
   }
   for (const Json& item : *boots) {
     UG_ASSIGN(BootRecord boot,
-              In(fmt::format("boots[{}]", summary.boots.size()), BootFromJson(item)));
+              In(fmt::format("boots[{}]", summary.boots.size()), WholeBootFrom(item)));
     if (summary.FindBoot(boot.number) != nullptr) {
       return base::EvidenceError(fmt::format("boot {}: is there twice", boot.number));
     }

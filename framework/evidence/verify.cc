@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/evidence/image_proof.h"
 #include "framework/evidence/json_difference.h"
 #include "framework/evidence/limits.h"
 #include "framework/evidence/read.h"
@@ -89,6 +91,7 @@ class Verifier {
     if (!json) return Find("plan.resolved.json", json.error().message);
     const auto workload = base::Member(*json, "workload");
     if (!workload) return Find("plan.resolved.json", workload.error().message);
+    workload_ = **workload;
     if (!capture) {
       result_.not_checked.emplace_back("the workload's digest: capture.json cannot be read");
       return;
@@ -118,6 +121,7 @@ class Verifier {
       if (boots) Find(error);  // otherwise the first of them has been found already
     }
     const std::vector<RoundRecord> rounds = ReadAllRounds();
+    if (boots) CheckImages(*boots, rounds);
     if (found_ != before || !capture || !boots || !sealed) {
       result_.not_checked.emplace_back(
           "whether summary.json follows from the records: not all of them can be read");
@@ -130,6 +134,56 @@ class Verifier {
       return Find("summary.json", "cannot be recomputed: " + recomputed.error().message);
     }
     Compare(*text, WriteSummary(*recomputed));
+  }
+
+  // Whether each container ran the image that the plan pins for its arm.
+  void CheckImages(const std::vector<BootRecord>& boots, const std::vector<RoundRecord>& rounds) {
+    const bool docker = workload_ && TextAt({"server", "launcher"}) == "docker";
+    for (const BootRecord& boot : boots) {
+      const std::string name =
+          fmt::format("boots/{}/{}/", Layout::BootName(boot.number, boot.arm), kImageFolder);
+      const std::size_t before = found_;
+      const auto read = Keep(ReadImageProof(layout_.boot(boot.number, boot.arm)));
+      if (found_ != before) continue;
+      if (!*read) {
+        // A boot that measured nothing may have ended before it had a container.
+        const bool measured = std::any_of(rounds.begin(), rounds.end(), [&](const auto& round) {
+          return round.boot == boot.number;
+        });
+        if (docker && measured) {
+          Find(name + kImageProofFile,
+               "missing: nothing proves which image the measured container ran");
+        }
+        continue;
+      }
+      const ImageProof& proof = **read;
+      const ImageProofCheck checked = CheckImageProof(proof);
+      for (const SealFinding& finding : checked.findings) {
+        Find(name + finding.file, finding.problem);
+      }
+      for (const std::string& what : checked.not_checked) {
+        result_.not_checked.push_back(fmt::format("boot {} ({}): {}", boot.number, boot.arm, what));
+      }
+      if (!workload_) continue;
+      const std::string pinned = TextAt({"arms", boot.arm, "image"});
+      if (proof.reference != pinned) {
+        Find(name + kImageProofFile,
+             fmt::format("is of the image {}, the plan pins {} for the arm {}",
+                         base::Visible(proof.reference),
+                         pinned.empty() ? "none" : base::Visible(pinned), boot.arm));
+      }
+    }
+  }
+
+  // A text of the workload; empty if there is none.
+  std::string TextAt(std::initializer_list<std::string_view> path) const {
+    const base::Json* at = &*workload_;
+    for (const std::string_view key : path) {
+      const auto member = base::Member(*at, key);
+      if (!member) return {};
+      at = *member;
+    }
+    return at->is_string() ? at->get<std::string>() : std::string();
   }
 
   std::vector<RoundRecord> ReadAllRounds() {
@@ -160,6 +214,7 @@ class Verifier {
   const SealCheck& seal_;
   Verification result_;
   std::size_t found_ = 0;
+  std::optional<base::Json> workload_;  // of the resolved plan, where it can be read
 };
 
 }  // namespace

@@ -37,6 +37,10 @@ std::vector<Problem> FindClientFaults(const evidence::Summary& summary, const pl
   std::vector<Problem> problems;
   for (const std::string& arm : arms) {
     for (const RoundSummary& round : RoundsOf(summary, of.name, arm)) {
+      if (!round.throttled.empty()) {
+        problems.push_back(
+            {Finding::kThrottled, Where(of, arm, round) + ": " + Shown(round.throttled)});
+      }
       if (!round.client) continue;
       for (const auto& fault : evidence::FindClientFaults(*round.client, MedianTtft(round))) {
         problems.push_back({FindingOf(fault.fault), Where(of, arm, round) + ": " + fault.sentence});

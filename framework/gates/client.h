@@ -10,8 +10,8 @@
 
 namespace upgrade_gate::gates {
 
-// Rounds of the case whose numbers the client hurt. A round without health, of an
-// older client, is not judged.
+// Rounds of the case whose numbers the client or a throttled GPU hurt. A round without health, of
+// an older client, is not judged.
 std::vector<Problem> FindClientFaults(const evidence::Summary& summary, const plan::Case& of,
                                       const std::vector<std::string>& arms);
 

@@ -7,6 +7,7 @@
 #include "framework/base/text.h"
 #include "framework/gates/client.h"
 #include "framework/gates/coverage.h"
+#include "framework/gates/facts.h"
 #include "framework/gates/wording.h"
 
 namespace upgrade_gate::gates {
@@ -139,10 +140,7 @@ std::vector<std::string> ConditionsOf(const plan::ResolvedPlan& plan,
   AddNotRun(plan, summary, lines);
   for (std::string& line : ClientLines(plan, summary)) lines.push_back(std::move(line));
   AddRecordedApart(summary, lines);
-  for (const plan::ExpectedChange& change : plan.expected_changes) {
-    lines.push_back(fmt::format("declared change: {}: {} → {}: {}", Shown(change.fact),
-                                Shown(change.from), Shown(change.to), Shown(change.reason)));
-  }
+  for (std::string& line : FactLines(plan, summary)) lines.push_back(std::move(line));
   for (const GateResult& gate : judgement.gates) {
     if (gate.severity == plan::Severity::kAdvisory && gate.verdict != Verdict::kPass) {
       lines.push_back(fmt::format("advisory gate {} did not pass ({}); it changes nothing",

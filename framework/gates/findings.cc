@@ -45,12 +45,20 @@ constexpr FindingRow kTable[] = {
      false},
     {Finding::kClientChanged, "client_changed", "measured by different clients", kProvenance, kFail,
      true, false},
+    {Finding::kPathDiffers, "path_differs", "an execution path differs, and no change is declared",
+     kProvenance, kFail, false, false},
+    {Finding::kChangeMissed, "change_missed", "a declared change did not come true", kProvenance,
+     kFail, false, false},
+    {Finding::kChangeUnproved, "change_unproved",
+     "whether a declared change came true is not known", kProvenance, kOpen, false, false},
     {Finding::kHostsDiffer, "hosts_differ", "rounds of different hosts are never pooled",
      kProvenance, kFail, true, true},
     {Finding::kGpusDiffer, "gpus_differ", "rounds of different GPUs are never pooled", kProvenance,
      kFail, true, true},
     {Finding::kClientBound, "client_bound", "the client hurt the measurement", kAny, kOpen, true,
      true},
+    {Finding::kThrottled, "throttled", "a GPU was slowed down while it was measured", kAny, kOpen,
+     true, true},
     {Finding::kLoadNotDelivered, "load_not_delivered", "the asked load was not put on the server",
      kAny, kOpen, true, true},
     {Finding::kNotRecorded, "not_recorded", "what must be equal was not recorded", kProvenance,
@@ -66,7 +74,7 @@ const FindingRow& RowOf(Finding finding) {
   for (const FindingRow& row : kTable) {
     if (row.finding == finding) return row;
   }
-  UG_CHECK(!"a finding without a row");
+  UG_CHECK(false && "a finding without a row");
   return kTable[0];
 }
 

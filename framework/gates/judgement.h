@@ -56,9 +56,13 @@ enum class Finding {
   kPinMismatch,        // an arm was not what the plan pins
   kPinUnproved,        // a pin could not be proved
   kClientChanged,      // arms were measured by different clients
+  kPathDiffers,        // a fact of the execution path differs, undeclared
+  kChangeMissed,       // a declared change did not come true
+  kChangeUnproved,     // whether a declared change came true is not known
   kHostsDiffer,        // rounds of different hosts are never pooled
   kGpusDiffer,         // nor are rounds of different GPUs of one host
   kClientBound,        // the client hurt what it measured
+  kThrottled,          // a GPU was slowed down while it was measured
   kLoadNotDelivered,   // the asked concurrency or rate was never put on the server
   kNotRecorded,        // what must be equal (host, client, inputs, a boot) was not recorded
   kExpectationFailed,  // a native gate's test failed on something else than a measuring matcher

@@ -8,6 +8,7 @@
 
 #include "framework/base/text.h"
 #include "framework/gates/coverage.h"
+#include "framework/gates/facts.h"
 #include "framework/gates/findings.h"
 #include "framework/gates/kinds.h"
 #include "framework/gates/wording.h"
@@ -179,7 +180,7 @@ void FindInputProblems(const plan::Case& of, const std::vector<Measured>& rounds
     }
     const auto [repeated, fresh] =
         seen_by_boot.try_emplace({round.boot, round.inputs}, round.round);
-    if (!fresh) {
+    if (!fresh && of.prompts.fresh) {
       problems.push_back(
           {Finding::kInputsRepeated, fmt::format("{}: {} was sent the prompts of round {} again",
                                                  place, Where(measured), repeated->second)});
@@ -190,6 +191,25 @@ void FindInputProblems(const plan::Case& of, const std::vector<Measured>& rounds
           {Finding::kInputsDiffer, fmt::format("{}: the request bodies of {} and {} differ", place,
                                                Where(*first->second), Where(measured))});
     }
+  }
+}
+
+// Rounds of a host that was changed between them are of two hosts.
+void FindHostChanges(const plan::Case& of, const std::vector<const BootRecord*>& boots,
+                     std::vector<Problem>& problems) {
+  std::map<std::string, std::map<std::string, std::vector<int>>> by_fact;
+  for (const BootRecord* boot : boots) {
+    for (const evidence::Fact& fact : boot->host_facts) {
+      if (!fact.compared || fact.state == evidence::FactState::kUnknown) continue;
+      const bool present = fact.state == evidence::FactState::kPresent;
+      by_fact[fact.name][present ? fact.value : "absent"].push_back(boot->number);
+    }
+  }
+  for (const auto& [fact, values] : by_fact) {
+    if (values.size() < 2) continue;
+    problems.push_back({Finding::kHostsDiffer,
+                        fmt::format("{}: the host was changed between boots: {}: {}",
+                                    Shown(of.name), Shown(fact), GroupsText(values, false))});
   }
 }
 
@@ -213,9 +233,11 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
   }
   std::map<std::string, std::vector<int>> hosts;
   std::map<std::string, std::vector<int>> gpus;
+  std::vector<const BootRecord*> records;
   for (const int number : boots) {
     const BootRecord* boot = summary.FindBoot(number);
     if (boot == nullptr) continue;
+    records.push_back(boot);
     if (boot->host.empty()) {
       problems.push_back({Finding::kNotRecorded, fmt::format("{}: the host of {} is not recorded",
                                                              Shown(of.name), BootText(*boot))});
@@ -235,6 +257,7 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
         {Finding::kGpusDiffer, fmt::format("{}: measured on different GPUs: {}", Shown(of.name),
                                            GroupsText(gpus, false))});
   }
+  if (hosts.size() == 1) FindHostChanges(of, records, problems);
   FindInputProblems(of, rounds, problems);
 }
 
@@ -297,6 +320,9 @@ GateResult JudgeProvenance(const plan::ResolvedPlan& plan, const plan::Gate& gat
       problems.push_back({Finding::kNotMeasured, Shown(arm) + ": no boot of it measured anything"});
     }
   }
+  for (Problem& problem : FindFactProblems(plan, summary, cases)) {
+    problems.push_back(std::move(problem));
+  }
   if (cases.empty() || arms.empty()) {
     problems.push_back({Finding::kNotMeasured, "there is nothing to prove the provenance of"});
   }
@@ -316,6 +342,12 @@ GateResult JudgeProvenance(const plan::ResolvedPlan& plan, const plan::Gate& gat
       fmt::format("provenance of {} in {}: pins and arguments against the plan, one client, one "
                   "host and one set of GPUs a case, identical request bodies round by round",
                   Count(result.rounds, "round"), Count(result.boots, "boot")));
+  const int facts = ComparedFacts(plan, summary, cases);
+  if (facts > 0) {
+    result.explanation.push_back(
+        fmt::format("  execution path: {} of both arms compared; boots/*/facts.json has them all",
+                    Count(facts, "fact")));
+  }
   for (const Problem& problem : problems) {
     result.explanation.push_back(fmt::format("  {}: {}", Name(problem.finding), problem.sentence));
   }
@@ -323,8 +355,9 @@ GateResult JudgeProvenance(const plan::ResolvedPlan& plan, const plan::Gate& gat
     result.verdict = Verdict::kPass;
     result.finding = Finding::kNone;
     result.message = fmt::format(
-        "pins, arguments, client, host and inputs are what the plan says ({}, {}, {}): pass",
-        Count(result.boots, "boot"), Count(result.rounds, "round"), Count(cases.size(), "case"));
+        "pins, arguments, client, host and inputs are what the plan says ({}, {}, {}{}): pass",
+        Count(result.boots, "boot"), Count(result.rounds, "round"), Count(cases.size(), "case"),
+        facts > 0 ? ", " + Count(facts, "fact") : "");
   } else {
     result.verdict = RowOf(problems.front().finding).verdict;
     result.finding = problems.front().finding;

@@ -16,8 +16,8 @@
 #include <unordered_map>
 
 #include "framework/base/file.h"
+#include "framework/base/kernel_stamp.h"
 #include "framework/base/text.h"
-#include "framework/load/kernel_stamp.h"
 
 namespace upgrade_gate::load {
 namespace {
@@ -26,7 +26,11 @@ constexpr int kEventsAPoll = 256;
 // vLLM closes an idle connection after 5 s; libcurl would keep it for 118 s and
 // then run into the reset.
 constexpr long kMaxIdleSeconds = 3;
-constexpr long kReadBufferBytes = 16 << 10;
+// What the read buffers of all connections hold together. Many streams of small
+// events do not need large ones, and it is most of what a stream costs in memory.
+constexpr long kReadBuffersBytes = 512 << 10;
+constexpr long kLeastReadBuffer = 2 << 10;
+constexpr long kMostReadBuffer = 16 << 10;
 // libcurl goes on reading a socket while there is more, and only what was there
 // at the look is of its stamp. So a stamp is good for the first piece and those
 // that follow within this, and never more than this too early.
@@ -115,7 +119,7 @@ class CurlTransport final : public Transport {
   std::vector<TransferId> cancel_later_;  // cancelled from within a callback
   std::optional<base::Instant> timer_;
   std::uint64_t last_generation_ = 0;
-  KernelStamps stamps_;
+  base::KernelStamps stamps_;
   std::optional<base::Instant> stamp_;       // of the socket that is acted on
   std::optional<base::Instant> last_piece_;  // that was given the stamp; none yet
   std::uint64_t look_ = 0;                   // counts the acts
@@ -195,7 +199,7 @@ int CurlTransport::OnTimer(CURLM*, long timeout_ms, void* self) {
 int CurlTransport::OnNewSocket(void* self, curl_socket_t fd, curlsocktype) {
   auto& transfer = *static_cast<Transfer*>(self);
   if (!transfer.on_connection) {
-    KernelStamps::Enable(fd);
+    base::KernelStamps::Enable(fd);
     transfer.transport->sockets_[fd] = {};
     return CURL_SOCKOPT_OK;
   }
@@ -295,7 +299,8 @@ base::Result<Transfer*> CurlTransport::TakeTransfer() {
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_NOPROXY, "*");
     set(CURLOPT_TCP_NODELAY, 1L);
-    set(CURLOPT_BUFFERSIZE, kReadBufferBytes);
+    set(CURLOPT_BUFFERSIZE, std::clamp(kReadBuffersBytes / std::max(1, options_.max_connections),
+                                       kLeastReadBuffer, kMostReadBuffer));
     set(CURLOPT_MAXAGE_CONN, kMaxIdleSeconds);
     set(CURLOPT_DNS_CACHE_TIMEOUT, -1L);  // no name is looked up twice
     set(CURLOPT_SSL_VERIFYPEER, 1L);
@@ -430,7 +435,7 @@ void CurlTransport::Cancel(TransferId id) {
 }
 
 void CurlTransport::Look(int fd) {
-  const KernelStamps::Look look = stamps_.Peek(fd);
+  const base::KernelStamps::Look look = stamps_.Peek(fd);
   stamp_ = look.at;
   last_piece_.reset();
   if (look.error == 0) return;

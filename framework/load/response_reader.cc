@@ -12,6 +12,7 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/evidence/limits.h"
+#include "framework/load/event_pattern.h"
 
 namespace upgrade_gate::load {
 namespace {
@@ -155,10 +156,15 @@ struct ResponseReader::Impl {
   struct Gain {
     std::int64_t text_bytes = 0, reasoning_bytes = 0;
     bool tool_call = false;
+    std::string_view text;  // of a plain one, valid while its event is read
+    std::size_t choice = 0;
+    bool plain = true;  // a text in one choice, and nothing else to be noticed
     bool any() const { return text_bytes > 0 || reasoning_bytes > 0 || tool_call; }
   };
 
   void OnEvent(const SseEvent& event);
+  // True if it was taken: an event like an earlier one but for its text.
+  bool OnRepeated(std::string_view data);
   // The whole of a response that is no stream.
   void OnWholeBody();
   // Each returns false, and has said why, if the shape is not what the protocol
@@ -190,6 +196,7 @@ struct ResponseReader::Impl {
   base::Instant last_byte;
   std::string over_cap;
   std::vector<Choice> choices;
+  EventPattern pattern;
   std::vector<ToolCall> tool_calls;
   std::size_t argument_bytes = 0;
   bool usage_null = false;
@@ -229,15 +236,27 @@ void ResponseReader::Impl::OnEvent(const SseEvent& event) {
     if (event.data != "[DONE]") seen.padded_done = Quote(event.data);
     return;
   }
-  dom::object object;
-  if (!ParseObject(event.data, object)) return;
   const std::int64_t chunks = seen.chunks;
   const bool text = seen.text_bytes > 0;
-  OnObject(object, event.data);
+  if (!OnRepeated(event.data)) {
+    dom::object object;
+    if (!ParseObject(event.data, object)) return;
+    OnObject(object, event.data);
+  }
   if (seen.chunks == chunks) return;
   if (!seen.first_token) seen.first_token = event.at;
   if (!text && seen.text_bytes > 0) seen.first_text = event.at;
   seen.last_token = event.at;
+}
+
+bool ResponseReader::Impl::OnRepeated(std::string_view data) {
+  const auto text = pattern.Match(data);
+  if (!text || choices[pattern.choice()].finished) return false;
+  if (!noted_replacement && text->find(kReplacementCharacter) != text->npos) return false;
+  ++seen.events;
+  ++seen.chunks;
+  seen.text_bytes += static_cast<std::int64_t>(text->size());
+  return true;
 }
 
 void ResponseReader::Impl::OnWholeBody() {
@@ -291,6 +310,7 @@ void ResponseReader::Impl::OnObject(dom::object object, std::string_view data) {
       Malformed("\"choices\" is not an array", data);
       return;
     }
+    gain.plain = list.size() == 1;
     for (const dom::element choice : list) {
       if (!OnChoice(choice, data, gain)) return;
     }
@@ -301,6 +321,7 @@ void ResponseReader::Impl::OnObject(dom::object object, std::string_view data) {
   if (usage && usage->is_null()) {
     usage_null = true;  // in every chunk but the last one: the usual form
   } else if (usage) {
+    gain.plain = false;
     OnUsage(*usage);
   }
 
@@ -309,6 +330,8 @@ void ResponseReader::Impl::OnObject(dom::object object, std::string_view data) {
   ++seen.chunks;
   seen.text_bytes += gain.text_bytes;
   seen.reasoning_bytes += gain.reasoning_bytes;
+  if (gain.plain && form.stream && caps.recognise_repeats)
+    pattern.Learn(data, form.api == plan::Api::kChat ? "content" : "text", gain.text, gain.choice);
 }
 
 bool ResponseReader::Impl::OnText(const std::optional<dom::element>& value, const char* name,
@@ -355,6 +378,7 @@ bool ResponseReader::Impl::OnChoice(dom::element choice, std::string_view data, 
     std::string_view text;
     if (!OnText(content, "text", data, text)) return false;
     of_choice.text_bytes = static_cast<std::int64_t>(text.size());
+    of_choice.text = text;
   }
   std::string_view reason;
   if (reason_value && reason_value->get(reason) != simdjson::SUCCESS) {
@@ -374,6 +398,10 @@ bool ResponseReader::Impl::OnChoice(dom::element choice, std::string_view data, 
     gain.reasoning_bytes += of_choice.reasoning_bytes;
     gain.tool_call = gain.tool_call || of_choice.tool_call;
   }
+  gain.text = of_choice.text;
+  gain.choice = place;
+  gain.plain = gain.plain && of_choice.text_bytes > 0 && of_choice.reasoning_bytes == 0 &&
+               !of_choice.tool_call && !reason_value && !ids;
   if (!reason.empty()) {
     seen.finish_reason = base::Shorten(base::Visible(reason.substr(0, 64)), 64);
     seen.choices_finished += state.finished ? 0 : 1;
@@ -413,6 +441,7 @@ bool ResponseReader::Impl::OnMessage(dom::element message, std::size_t choice,
     return false;
   }
   gain.text_bytes = static_cast<std::int64_t>(text.size());
+  gain.text = text;
   // Servers that are changing the name send the same text under both.
   gain.reasoning_bytes = static_cast<std::int64_t>(std::max(long_name.size(), short_name.size()));
   if (!long_name.empty()) OnReasoningField("reasoning_content");
@@ -636,6 +665,7 @@ void ResponseReader::Reset(const ResponseForm& form) {
   impl.body_bytes = 0;
   impl.over_cap.clear();
   impl.choices.clear();
+  impl.pattern.Clear();
   impl.tool_calls.clear();
   impl.argument_bytes = 0;
   impl.usage_null = impl.noted_replacement = impl.noted_empty_object = impl.noted_empty_reason =

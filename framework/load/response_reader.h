@@ -24,6 +24,9 @@ struct ReaderCaps {
   std::size_t raw_bytes = std::size_t{8} << 20;       // kept as evidence; more is not, silently
   std::size_t argument_bytes = std::size_t{1} << 20;  // of all tool calls, joined
   std::size_t tool_calls = 128;
+  // False: every event goes through the JSON parser. The result is the same; for
+  // tests that compare the two.
+  bool recognise_repeats = true;
 };
 inline constexpr std::size_t kMaxJsonDepth = 64;  // of an event or a body; over_cap as well
 

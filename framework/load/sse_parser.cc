@@ -50,6 +50,15 @@ bool SseParser::Feed(std::string_view bytes, base::Instant at) {
       line_.append(piece);
       break;
     }
+    // An event of one line of data that came whole, as nearly all do, is not copied.
+    if (line_.empty() && !has_data_ && type_.empty() && piece.starts_with("data:") && end == lf &&
+        end + 1 < bytes.size() && bytes[end + 1] == '\n') {
+      const std::string_view value = piece.substr(piece.starts_with("data: ") ? 6 : 5);
+      if (value.size() > caps_.event_bytes) return OverCap("an event", caps_.event_bytes);
+      handler_({"message", value, at});
+      begin = end + 2;
+      continue;
+    }
     if (line_.empty()) {
       Line(piece, at);
     } else {

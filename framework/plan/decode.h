@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "framework/plan/decoder.h"
@@ -34,6 +35,14 @@ void DecodeArms(const Value& value, std::optional<LauncherKind> launcher,
 void DecodeOrder(const Value& value, std::vector<BootStep>* order);
 void DecodeWorkload(const Value& value, Workload* workload);
 void DecodeGates(const Value& value, std::vector<Gate>* gates);
+
+// The keys of `server:` that are the launcher docker's; after mounts and ipc.
+void DecodeDocker(Mapping& m, ServerSettings* server);
+void RefuseDocker(Mapping& m, std::string_view why);
+void DecodeDeadlines(const Value& value, StageLimits* limits);
+// Keys of the server.
+void DecodeLogRules(const Value& value, LogRulesSettings* rules);
+void DecodeFactProbes(const Value& value, std::vector<FactProbe>* probes);
 
 // Shared by server and arms.
 void DecodeEnvironment(const Value& value, Environment* env);

@@ -135,8 +135,10 @@ void DecodeImage(const Value& value, std::optional<std::string>* image) {
     return;
   }
   if (at == std::string::npos) {
-    value.Fail(fmt::format("the image {} is not pinned, and a tag can move: pin it: {}@sha256:…",
-                           Quoted(text), base::Shorten(name, 80)));
+    value.Fail(
+        fmt::format("the image {} is not pinned, and a tag can move: run upgrade-gate pin, "
+                    "or write {}@sha256:…",
+                    Quoted(text), base::Shorten(name, 80)));
     return;
   }
   constexpr std::string_view kPrefix = "sha256:";
@@ -280,9 +282,13 @@ std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* ser
   if (const auto env = m.Take("env")) DecodeEnvironment(*env, &server->env);
   DecodeTimeout(m.Take("ready"), "\"ready\"", &server->ready_timeout);
   DecodeTimeout(m.Take("stop"), "\"stop\"", &server->stop_timeout);
+  if (const auto deadlines = m.Take("deadlines")) DecodeDeadlines(*deadlines, &server->limits);
+  if (const auto rules = m.Take("log_rules")) DecodeLogRules(*rules, &server->log_rules);
+  if (const auto facts = m.Take("facts")) DecodeFactProbes(*facts, &server->fact_probes);
 
   if (launcher == LauncherKind::kProcess) {
     for (const char* key : {"mounts", "gpus", "ipc", "pull"}) m.Refuse(key, kNotDocker);
+    RefuseDocker(m, kNotDocker);
     return launcher;
   }
   if (const auto mounts = m.Take("mounts")) DecodeMounts(*mounts, &server->mounts);
@@ -291,6 +297,7 @@ std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* ser
   const Choices<PullPolicy> policies = {{Name(PullPolicy::kNever), PullPolicy::kNever},
                                         {Name(PullPolicy::kMissing), PullPolicy::kMissing}};
   m.Optional("pull", &server->pull, policies);
+  DecodeDocker(m, server);
   return launcher;
 }
 

@@ -177,6 +177,20 @@ std::optional<std::chrono::microseconds> ReadTime(const Value& value, Span range
   return std::chrono::microseconds(std::llround(us));
 }
 
+struct SizeUnit {
+  std::string_view name;
+  int power;  // of two
+};
+constexpr SizeUnit kSizeUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+
+std::string SizeInWords(std::uint64_t bytes) {
+  SizeUnit best = kSizeUnits[0];
+  for (const SizeUnit& unit : kSizeUnits) {
+    if (bytes >= std::uint64_t{1} << unit.power) best = unit;
+  }
+  return fmt::format("{}{}", std::ldexp(static_cast<double>(bytes), -best.power), best.name);
+}
+
 }  // namespace
 
 bool Read(const Value& value, std::string* out, Text text) {
@@ -260,6 +274,36 @@ bool Read(const Value& value, std::uint64_t* out) {
   std::int64_t number = 0;
   if (!Read(value, &number, Whole{0, INT64_MAX})) return false;
   *out = static_cast<std::uint64_t>(number);
+  return true;
+}
+
+bool Read(const Value& value, std::uint64_t* out, Size range) {
+  constexpr std::string_view kWanted = "a size like 512MiB or 16GiB";
+  const auto text = Plain(value, kWanted, "size");
+  if (!text) return false;
+  const Quantity quantity = Split(*text);
+  if (!IsDecimal(quantity.number, true)) {
+    MustBe(value, kWanted);
+    return false;
+  }
+  const auto* unit = std::find_if(std::begin(kSizeUnits), std::end(kSizeUnits),
+                                  [&](const SizeUnit& u) { return u.name == quantity.unit; });
+  if (unit == std::end(kSizeUnits)) {
+    const std::string shown(base::Shorten(quantity.number, 20));
+    value.Fail(fmt::format("{} has {}: write {}GiB, or KiB, MiB or TiB", Quoted(value.key),
+                           quantity.unit.empty()
+                               ? std::string("no unit")
+                               : fmt::format("the unit {}", Quoted(quantity.unit)),
+                           shown));
+    return false;
+  }
+  const auto number = ToDouble(quantity.number);
+  const double bytes = number ? *number * std::ldexp(1.0, unit->power) : INFINITY;
+  if (bytes < static_cast<double>(range.least) || bytes > static_cast<double>(range.most)) {
+    MustBe(value, fmt::format("from {} to {}", SizeInWords(range.least), SizeInWords(range.most)));
+    return false;
+  }
+  *out = static_cast<std::uint64_t>(std::llround(bytes));
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "framework/base/units.h"
@@ -48,6 +49,10 @@ struct Real {
 struct Span {
   std::chrono::microseconds least, most;
 };
+// In bytes; written with a unit.
+struct Size {
+  std::uint64_t least, most;
+};
 enum class Text { kNotEmpty, kMayBeEmpty };
 // A value that base::IsPlainName accepts: it becomes a file name and an id.
 struct PlainName {};
@@ -75,9 +80,12 @@ bool Read(const Value& value, base::TokensPerSecond* out, Real range);
 bool Read(const Value& value, base::RequestsPerSecond* out, Real range);
 bool Read(const Value& value, std::chrono::milliseconds* out, Span range);
 bool Read(const Value& value, std::chrono::microseconds* out, Span range);
+bool Read(const Value& value, std::uint64_t* out, Size range);
 bool Read(const Value& value, std::vector<std::string>* out, Text text = Text::kNotEmpty);
+// Choices of an optional itself, where a name stands for nothing, are the next one's.
 template <typename T, typename... Limits>
-bool Read(const Value& value, std::optional<T>* out, const Limits&... limits) {
+requires(!(std::is_same_v<Limits, Choices<std::optional<T>>> ||
+           ...)) bool Read(const Value& value, std::optional<T>* out, const Limits&... limits) {
   T read{};
   if (!Read(value, &read, limits...)) return false;
   *out = std::move(read);

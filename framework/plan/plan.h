@@ -110,10 +110,12 @@ struct LogRulesSettings {
 };
 
 // A command in or beside a started server whose output is a fact: `dependencies`,
-// `gpu`, whatever the plan names.
+// `gpu`, whatever the plan names. $URL, $ID (of the container or job), $BOOT and $ARM
+// stand for values anywhere in an element.
 struct FactProbe {
   std::string fact;
   std::vector<std::string> argv;
+  bool compared = true;  // between the arms
 };
 
 struct Model {

@@ -34,10 +34,55 @@ Json ToJson(const Model& model) {
           {"digest", base::OrNull(model.digest)}};
 }
 
+// Options that came later are written only where they are not at their default:
+// evidence of a plan that does not use them keeps its workload's digest.
+template <typename T>
+void WriteUnless(const T& standard, Json& json, const char* key, const T& value) {
+  if (value != standard) json[key] = value;
+}
+
+void WriteDocker(Json& json, const DockerSettings& docker) {
+  const DockerSettings standard;
+  WriteUnless(standard.network, json, "network", docker.network);
+  WriteUnless(standard.shm_bytes, json, "shm_bytes", docker.shm_bytes);
+  for (const Ulimit& limit : docker.ulimits) {
+    json["ulimits"][limit.name] = {{"soft", limit.soft}, {"hard", limit.hard}};
+  }
+  WriteUnless(standard.user, json, "user", docker.user);
+  if (docker.entrypoint) json["entrypoint"] = *docker.entrypoint;
+  WriteUnless(standard.devices, json, "devices", docker.devices);
+  WriteUnless(standard.group_add, json, "group_add", docker.group_add);
+  WriteUnless(standard.security_opt, json, "security_opt", docker.security_opt);
+  WriteUnless(standard.cap_add, json, "cap_add", docker.cap_add);
+  WriteUnless(standard.compile_cache, json, "compile_cache", docker.compile_cache);
+}
+
+void WriteDeadlines(Json& json, const StageLimits& limits) {
+  const auto write = [&](const char* stage, const auto& limit) {
+    if (limit) json["deadlines_ms"][stage] = limit->count();
+  };
+  write("pull", limits.pull);
+  write("boot", limits.boot);
+  write("load", limits.load);
+  write("ready", limits.ready);
+}
+
+// Only what the plan gives: a plan without log rules keeps its workload's digest.
+void WriteFactSources(Json& json, const ServerSettings& server) {
+  if (!server.log_rules.sets.empty()) json["log_rules"]["sets"] = server.log_rules.sets;
+  if (!server.log_rules.file.empty()) json["log_rules"]["file"] = server.log_rules.file;
+  for (const FactProbe& probe : server.fact_probes) {
+    json["facts"].push_back(
+        {{"fact", probe.fact}, {"argv", probe.argv}, {"compare", probe.compared}});
+  }
+}
+
 Json ToJson(const ServerSettings& server) {
   Json json = {{"launcher", Name(server.launcher)},
                {"ready_timeout_ms", server.ready_timeout.count()},
                {"stop_timeout_ms", server.stop_timeout.count()}};
+  WriteDeadlines(json, server.limits);
+  WriteFactSources(json, server);
   if (server.launcher != LauncherKind::kDocker) return json;
   json["mounts"] = Json::array();
   for (const Mount& mount : server.mounts) {
@@ -47,6 +92,7 @@ Json ToJson(const ServerSettings& server) {
   json["gpus"] = server.gpus;
   json["ipc"] = server.ipc;
   json["pull"] = Name(server.pull);
+  WriteDocker(json, server.docker);
   return json;
 }
 
@@ -70,13 +116,6 @@ Json ToJson(const std::vector<Arm>& arms) {
     out["env"] = ToJson(arm->env);
   }
   return json;
-}
-
-// Options that came later are written only where they are not at their default:
-// evidence of a plan that does not use them keeps its workload's digest.
-template <typename T>
-void WriteUnless(const T& standard, Json& json, const char* key, const T& value) {
-  if (value != standard) json[key] = value;
 }
 
 Json ToJson(const Prompts& prompts) {

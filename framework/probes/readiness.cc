@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -80,12 +81,23 @@ class Waiter {
         interrupted_(interrupted),
         start_(clock.now()),
         deadline_(start_ + spec.timeout),
+        stage_began_(start_),
         next_heartbeat_(start_ + spec.heartbeat_every) {}
 
   base::Result<Ready> Run();
 
  private:
-  enum class Stage { kHealth, kModels, kGeneration, kReady };
+  enum class Stage { kHealth, kModels, kGeneration, kLogLine, kReady };
+  // The stages that people see and limit, which hold those above.
+  struct Limited {
+    const char* name;
+    std::optional<std::chrono::milliseconds> plan::StageLimits::*limit;
+    const char* missing;
+  };
+  static constexpr Limited kLimited[] = {
+      {"boot", &plan::StageLimits::boot, "nothing answers HTTP"},
+      {"load", &plan::StageLimits::load, "the model is not served"},
+      {"ready", &plan::StageLimits::ready, "no generation was accepted"}};
 
   // One attempt: true if the stage is passed.
   base::Result<bool> Try(Stage stage);
@@ -95,6 +107,12 @@ class Waiter {
   load::Prompt MakePrompt() const;
   base::Result<std::string> Version();
   base::Result<Fetched> Get(const std::string& path);
+  // The next of kLimited begins.
+  void EndStage();
+  std::optional<base::Instant> stage_deadline() const;
+  base::Instant next_deadline() const {
+    return std::min(deadline_, stage_deadline().value_or(deadline_));
+  }
   // Beats the heart; true, with `over_` set, when waiting on is pointless.
   bool Over();
   base::Status Pause();
@@ -107,7 +125,8 @@ class Waiter {
   const ReadinessSpec& spec_;
   const std::function<void(const std::string&)>& heartbeat_;
   const std::function<bool()>& interrupted_;
-  base::Instant start_, deadline_, next_heartbeat_;
+  base::Instant start_, deadline_, stage_began_, next_heartbeat_;
+  std::vector<std::pair<std::string, base::Nanoseconds>> stages_;  // passed, of kLimited
   std::string health_, models_, generation_;  // what the last attempt gave; empty: not yet tried
   int rejected_ = 0;                          // generations in a row that came with HTTP 200
   std::optional<std::string> over_;
@@ -134,21 +153,43 @@ base::Error Waiter::NotReady(std::string_view what) const {
   return {base::ErrorKind::kInfrastructure, std::move(text)};
 }
 
+void Waiter::EndStage() {
+  const base::Instant now = clock_.now();
+  stages_.emplace_back(kLimited[stages_.size()].name, now - stage_began_);
+  stage_began_ = now;
+}
+
+std::optional<base::Instant> Waiter::stage_deadline() const {
+  if (stages_.size() == std::size(kLimited)) return std::nullopt;
+  const auto limit = spec_.limits.*kLimited[stages_.size()].limit;
+  if (!limit) return std::nullopt;
+  return stage_began_ + *limit;
+}
+
 bool Waiter::Over() {
   if (over_) return true;
   const base::Instant now = clock_.now();
-  if (server_.exited()) {
+  if (std::string fault = spec_.fault(); !fault.empty()) {
+    over_ = fmt::format("server gave up {} after its start, before it was ready: {}",
+                        InWords(now - start_), fault);
+  } else if (server_.exited()) {
     over_ =
         fmt::format("server exited {} after its start, before it was ready", InWords(now - start_));
   } else if (interrupted_ && interrupted_()) {
     over_ = "interrupted while waiting for the server";
   } else if (now >= deadline_) {
     over_ = "server not ready after " + InWords(spec_.timeout);
+  } else if (const auto limit = stage_deadline(); limit && now >= *limit) {
+    const Limited& stage = kLimited[stages_.size()];
+    over_ = fmt::format("server not ready: the stage \"{}\" is not over after its {}: {}",
+                        stage.name, InWords(*limit - stage_began_), stage.missing);
   } else if (now >= next_heartbeat_) {
     next_heartbeat_ = now + spec_.heartbeat_every;
     if (heartbeat_) {
-      heartbeat_(fmt::format("waiting for the server, {} of {}: {}", InWords(now - start_),
-                             InWords(spec_.timeout), Stages()));
+      const auto last = server_.log().last_lines(1);
+      heartbeat_(fmt::format("waiting for the server, {} of {}: {}{}", InWords(now - start_),
+                             InWords(spec_.timeout), Stages(),
+                             last.empty() ? "" : "; its log: " + Shown(last.front())));
     }
   }
   return over_.has_value();
@@ -157,19 +198,20 @@ bool Waiter::Over() {
 base::Status Waiter::Pause() {
   const base::Instant until = clock_.now() + spec_.retry_every;
   while (!Over() && clock_.now() < until) {
-    UG_TRY(transport_.Poll(std::min({until, deadline_, clock_.now() + kAskEvery})));
+    UG_TRY(transport_.Poll(std::min({until, next_deadline(), clock_.now() + kAskEvery})));
   }
   return {};
 }
 
 base::Result<Fetched> Waiter::Get(const std::string& path) {
   return Fetch(transport_, clock_, server_.url() + path,
-               std::min(deadline_, clock_.now() + kFetchLimit), [this] { return Over(); });
+               std::min(next_deadline(), clock_.now() + kFetchLimit), [this] { return Over(); });
 }
 
 base::Result<bool> Waiter::TryHealth() {
   UG_ASSIGN(const Fetched fetched, Get("/health"));
-  if (over_ && !health_.empty()) return false;  // the attempt that was cut off says less
+  if (over_ && !health_.empty()) return false;        // the attempt that was cut off says less
+  if (fetched.status && stages_.empty()) EndStage();  // boot
   health_ = fetched.status ? fmt::format("/health answered {}", *fetched.status)
                            : "/health: " + fetched.problem;
   return fetched.status == 200;
@@ -275,6 +317,10 @@ base::Result<bool> Waiter::Try(Stage stage) {
       return TryModels();
     case Stage::kGeneration:
       return TryGeneration();
+    case Stage::kLogLine:
+      if (spec_.log_ready()) return true;
+      generation_ = "generation: accepted, but the line that the log rules wait for has not come";
+      return false;
     case Stage::kReady:
       break;
   }
@@ -295,6 +341,7 @@ base::Result<Ready> Waiter::Run() {
     if (Over()) return tl::unexpected(NotReady(*over_));
     UG_ASSIGN(const bool passed, Try(stage));
     if (passed) {
+      if (stage == Stage::kModels || stage == Stage::kLogLine) EndStage();
       stage = static_cast<Stage>(static_cast<int>(stage) + 1);
     } else {
       UG_TRY(Pause());
@@ -302,6 +349,7 @@ base::Result<Ready> Waiter::Run() {
   }
   Ready ready;
   ready.after = clock_.now() - start_;
+  ready.stages = stages_;
   if (const base::Status owned = server_.ProveOwnership(); !owned) {
     return tl::unexpected(NotReady("an answer came, but not provably from the server under test: " +
                                    owned.error().message));

@@ -11,9 +11,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "framework/base/clock.h"
 #include "framework/base/result.h"
+#include "framework/evidence/image_proof.h"
 #include "framework/evidence/records.h"
 #include "framework/plan/plan.h"
 #include "framework/server/log_capture.h"
@@ -44,6 +47,8 @@ struct ArmIdentity {
   // Raw documents that prove it, for the boot's folder: name ("image/manifest.json")
   // and bytes.
   std::vector<std::pair<std::string, std::string>> documents = {};
+  // How long it took to fetch; absent: it was there.
+  std::optional<base::Nanoseconds> pull = {};
 };
 
 struct Exit {
@@ -62,6 +67,15 @@ class RunningServer {
   // What it turned out to be, beyond the pins; asked after the start and before
   // the stop: a server whose answer changes in between is not the one that was measured.
   virtual base::Result<evidence::ServerIdentity> Identify() { return evidence::ServerIdentity{}; }
+  // Of a container: the proof of the image that it runs, with what the engine said at
+  // this moment added to what it said before; absent: the server is none.
+  virtual base::Result<std::optional<evidence::ImageProof>> ProveImage(const std::string& when) {
+    static_cast<void>(when);
+    return std::optional<evidence::ImageProof>();
+  }
+  // Whether the folder that keeps what the arm compiled was empty: "cold" or "warm";
+  // empty: there is none.
+  virtual std::string compile_cache() const { return {}; }
   // The argv with the port put back to $PORT.
   virtual const std::vector<std::string>& argv() const = 0;
   // Nothing while it runs.

@@ -1,6 +1,6 @@
 """The loop of the usual Python clients: one task a stream, aiohttp, json for each event.
 
-arrival_aiohttp.py PORT STREAMS: as arrival_client, with user-space stamps alone.
+arrival_aiohttp.py PORT STREAMS [REQUESTS]: as arrival_client, with user-space stamps alone.
 """
 
 import asyncio
@@ -29,24 +29,28 @@ async def read_stream(session, url, errors):
     return False
 
 
-async def run(port, streams):
+async def read_streams(session, url, errors, requests):
+    return all([await read_stream(session, url, errors) for _ in range(requests)])
+
+
+async def run(port, streams, requests):
     errors = []
     connector = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         url = f"http://127.0.0.1:{port}/v1/completions"
         whole = await asyncio.gather(
-            *(read_stream(session, url, errors) for _ in range(streams)), return_exceptions=True
+            *(read_streams(session, url, errors, requests) for _ in range(streams)), return_exceptions=True
         )
     return errors, sum(one is not True for one in whole)
 
 
 def main():
-    port, streams = int(sys.argv[1]), int(sys.argv[2])
+    port, streams, requests = int(sys.argv[1]), int(sys.argv[2]), int((sys.argv + [1])[3])
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     cpu, start = time.process_time(), time.monotonic()
-    errors, failed = asyncio.run(run(port, streams))
+    errors, failed = asyncio.run(run(port, streams, requests))
     cpu, wall = time.process_time() - cpu, time.monotonic() - start
     errors.sort()
 

@@ -1,9 +1,13 @@
 // Reads many streams of event_source and says what that cost and how far off its
 // stamps are, as one line of JSON.
 //
-// arrival_client ours|sink PORT STREAMS
+// arrival_client ours|unkept|sink PORT STREAMS [untimed] [requests=N] [ca=FILE]
 // `ours` is the transport and the response reader of this project on as many
-// threads as it would use; `sink` takes the bytes with recv and throws them away.
+// threads as it would use, raw bytes spooled to disk; `unkept` the same without
+// keeping them; `sink` takes the bytes with recv and throws them away.
+// Untimed, events are not compared with their moments of writing: flat out these say
+// nothing, and keeping them is memory that is not the client's. With `requests` a
+// stream makes so many, one after the other; with `ca` they go over TLS.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -18,6 +22,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <string>
@@ -25,6 +30,7 @@
 #include <thread>
 #include <vector>
 
+#include "framework/evidence/raw_bytes.h"
 #include "framework/load/curl_transport.h"
 #include "framework/load/prime.h"
 #include "framework/load/response_reader.h"
@@ -34,6 +40,8 @@ namespace upgrade_gate::bench {
 namespace {
 
 using namespace std::chrono_literals;
+
+constexpr const char* kSpoolFolder = "/var/tmp";
 
 struct Result {
   std::int64_t events = 0;
@@ -50,35 +58,55 @@ std::int64_t CpuNs() {
   return ns(use.ru_utime) + ns(use.ru_stime);
 }
 
+// Without the pages of files: the code of libraries is no memory of a stream.
 std::int64_t ResidentBytes() {
-  long pages = 0;
+  long resident = 0, shared = 0;
   if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%*d %ld", &pages) != 1) pages = 0;
+    if (std::fscanf(file, "%*d %ld %ld", &resident, &shared) != 2) resident = shared = 0;
     std::fclose(file);
   }
-  return pages * sysconf(_SC_PAGESIZE);
+  return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
 // Calls `with` for the moment of writing that each text says.
 template <typename With>
 void EachWritten(std::string_view bytes, With with) {
   constexpr std::string_view kText = "\"text\":\"";
-  for (std::size_t at = bytes.find(kText); at != bytes.npos; at = bytes.find(kText, at + 1)) {
+  const char* const end = bytes.data() + bytes.size();
+  const auto find = [&](const char* from) {
+    // Not std::string_view::find, which stops at every quote.
+    return static_cast<const char*>(
+        memmem(from, static_cast<std::size_t>(end - from), kText.data(), kText.size()));
+  };
+  for (const char* at = find(bytes.data()); at != nullptr; at = find(at + 1)) {
     std::int64_t written = 0;
-    const char* const digits = bytes.data() + at + kText.size();
-    const auto end = std::from_chars(digits, bytes.data() + bytes.size(), written);
-    if (end.ptr != digits) with(written);
+    const char* const digits = at + kText.size();
+    const auto number = std::from_chars(digits, end, written);
+    if (number.ptr != digits) with(written);
   }
 }
 
+struct Options {
+  std::string_view kind;
+  std::string port;
+  int streams = 0;
+  bool timed = true;
+  int requests = 1;  // of a stream
+  std::string ca_file;
+
+  bool keep() const { return kind == "ours"; }
+};
+
 class Stream final : public load::TransferSink {
  public:
-  explicit Stream(Result& result) : result_(result) {}
+  Stream(Result& result, std::shared_ptr<evidence::Spool> spool, bool timed)
+      : result_(result), reader_(Caps(spool != nullptr), spool), timed_(timed) {}
   void OnHead(load::TransferId, const load::ResponseHead& head, base::Instant) override {
     reader_.OnHeaders(head.status, head.content_type, head.retry_after);
   }
   void OnBody(load::TransferId, std::string_view bytes, const load::Arrival& arrival) override {
     reader_.OnBody(bytes, arrival.at);
+    if (!timed_) return;
     EachWritten(bytes, [&](std::int64_t written) {
       result_.kernel_error_ns.push_back(arrival.at.time_since_epoch().count() - written);
       result_.user_error_ns.push_back(arrival.read.time_since_epoch().count() - written);
@@ -91,22 +119,36 @@ class Stream final : public load::TransferSink {
     // Not by EachWritten, which misses a text that two reads share.
     result_.events += reader_.observation().chunks;
     ended = true;
+    ++requests;
+    reader_.Reset();
   }
   bool ended = false;
+  int requests = 0;
 
  private:
+  static load::ReaderCaps Caps(bool keep) {
+    load::ReaderCaps caps;
+    if (!keep) caps.raw_bytes = 0;
+    return caps;
+  }
+
   Result& result_;
   load::ResponseReader reader_;
+  const bool timed_;
 };
 
-void RunOurs(const std::string& url, int streams, Result& result, std::int64_t& memory) {
+void RunOurs(const Options& bench, Result& result, std::int64_t& memory) {
+  const int streams = bench.streams;
+  const std::string url =
+      fmt::format("http{}://127.0.0.1:{}", bench.ca_file.empty() ? "" : "s", bench.port);
   base::SystemClock clock;
   const std::size_t shards = load::ShardsFor(streams);
   std::vector<std::unique_ptr<load::Transport>> transports;
   std::vector<load::Transport*> pointers;
   for (std::size_t i = 0; i < shards; ++i) {
     load::CurlOptions options;
-    options.max_connections = load::kStreamsAShard;
+    options.max_connections = std::min(streams, load::kStreamsAShard);
+    options.ca_file = bench.ca_file;
     transports.push_back(std::move(*load::MakeCurlTransport(clock, options)));
     pointers.push_back(transports.back().get());
   }
@@ -121,9 +163,13 @@ void RunOurs(const std::string& url, int streams, Result& result, std::int64_t& 
         request.url = url + "/v1/completions";
         request.body = "{}";
         std::deque<Stream> sinks;
+        // As the driver does: the raw bytes of every response are kept on disk.
+        std::shared_ptr<evidence::Spool> spool;
+        if (bench.keep()) spool = std::move(*evidence::Spool::Create(kSpoolFolder));
         const int share = load::ShareOf(streams, i, shards);
         for (int k = 0; k < share; ++k) {
-          if (!transports[i]->Start(request, sinks.emplace_back(results[i]))) std::exit(1);
+          if (!transports[i]->Start(request, sinks.emplace_back(results[i], spool, bench.timed)))
+            std::exit(1);
         }
         const auto running = [](const Stream& s) { return !s.ended; };
         const base::Instant most = clock.now() + 120s;
@@ -131,6 +177,12 @@ void RunOurs(const std::string& url, int streams, Result& result, std::int64_t& 
           const base::Instant turn = clock.now() + 50ms;
           while (clock.now() < turn) {
             if (!transports[i]->Poll(turn)) std::exit(1);
+            if (bench.requests == 1) continue;
+            for (Stream& sink : sinks) {
+              if (!sink.ended || sink.requests == bench.requests) continue;
+              sink.ended = false;
+              if (!transports[i]->Start(request, sink)) std::exit(1);
+            }
           }
         }
         results[i].failed += std::count_if(sinks.begin(), sinks.end(), running);
@@ -196,24 +248,34 @@ std::string Quantile(std::vector<std::int64_t>& values, double q) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc != 4) {
-    fmt::print(stderr, "usage: arrival_client ours|sink PORT STREAMS\n");
+  if (argc < 4) {
+    fmt::print(stderr,
+               "usage: arrival_client ours|unkept|sink PORT STREAMS [untimed] [requests=N] "
+               "[ca=FILE]\n");
     return 2;
+  }
+  Options bench;
+  bench.kind = argv[1];
+  bench.port = argv[2];
+  bench.streams = std::atoi(argv[3]);
+  for (int i = 4; i < argc; ++i) {
+    const std::string_view option = argv[i];
+    if (option == "untimed") bench.timed = false;
+    if (option.starts_with("requests=")) bench.requests = std::atoi(argv[i] + 9);
+    if (option.starts_with("ca=")) bench.ca_file = option.substr(3);
   }
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
-  const std::string_view kind = argv[1];
-  const int streams = std::atoi(argv[3]);
   Result result;
   std::int64_t memory = 0;
   const std::int64_t cpu = CpuNs();
   const auto start = std::chrono::steady_clock::now();
-  if (kind == "ours") {
-    RunOurs(fmt::format("http://127.0.0.1:{}", argv[2]), streams, result, memory);
+  if (bench.kind != "sink") {
+    RunOurs(bench, result, memory);
   } else {
-    RunSink(std::atoi(argv[2]), streams, result);
+    RunSink(std::atoi(argv[2]), bench.streams, result);
   }
   const std::int64_t used = CpuNs() - cpu;
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
@@ -222,10 +284,11 @@ int Main(int argc, char** argv) {
       "{{\"client\":\"{}\",\"streams\":{},\"events\":{},\"failed\":{},\"cpu_us_per_event\":{:.2f},"
       "\"events_per_cpu_s\":{:.0f},\"cpu_share\":{:.2f},\"kernel_error_us\":{{\"p50\":{},\"p99\":{}"
       "}},\"user_error_us\":{{\"p50\":{},\"p99\":{}}},\"resident_bytes_per_stream\":{}}}\n",
-      kind, streams, result.events, result.failed, static_cast<double>(used) / 1000 / events,
-      events / (static_cast<double>(used) / 1e9), static_cast<double>(used) / 1e9 / wall.count(),
-      Quantile(result.kernel_error_ns, 0.5), Quantile(result.kernel_error_ns, 0.99),
-      Quantile(result.user_error_ns, 0.5), Quantile(result.user_error_ns, 0.99), memory);
+      bench.kind, bench.streams, result.events, result.failed,
+      static_cast<double>(used) / 1000 / events, events / (static_cast<double>(used) / 1e9),
+      static_cast<double>(used) / 1e9 / wall.count(), Quantile(result.kernel_error_ns, 0.5),
+      Quantile(result.kernel_error_ns, 0.99), Quantile(result.user_error_ns, 0.5),
+      Quantile(result.user_error_ns, 0.99), memory);
   return result.failed == 0 ? 0 : 1;
 }
 

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import unittest
 
-from harness import (ACCEPT, COMMAND, CRASHING, EVIDENCE, INFRASTRUCTURE, NOTHING_RAN, REJECT, USAGE,
-                     Experiment, sha256, wait_until)
+from harness import (ACCEPT, COMMAND, CRASHING, EVIDENCE, INCONCLUSIVE, INFRASTRUCTURE, NOTHING_RAN,
+                     REJECT, USAGE, Experiment, sha256, wait_until)
 
 
 class Capture(Experiment):
@@ -23,6 +23,58 @@ class Capture(Experiment):
             self.assertEqual(verdict["arms"][arm]["requests"], 28)
             self.assertEqual(verdict["arms"][arm]["failed"], 0)
         self.assertEqual([boot["arm"] for boot in verdict["boots"]], ["baseline", "candidate"])
+        self.assertEqual(self.call("verify", self.run_folder, "--plan", self.plan).returncode, ACCEPT)
+
+    def test_every_kind_of_request_and_load_is_measured_and_paired(self):
+        prompts = self.folder / "prompts.jsonl"
+        prompts.write_text("".join(f'{{"prompt": "Tell me of number {i}."}}\n' for i in range(9)))
+        self.write_plan(
+            cases=f"""\
+    - {{name: chat, api: chat, prompts: {{kind: text, seed: 3}}, input_tokens: 60, output_tokens: 12,
+       concurrency: 2, requests: 4}}
+    - {{name: images, api: chat, prompts: {{kind: text, seed: 3, images: 1}}, input_tokens: 40,
+       output_tokens: 8, concurrency: 2, requests: 4}}
+    - {{name: text, prompts: {{kind: text, seed: 4}}, input_tokens: 70, concurrency: 2, requests: 4,
+       output_tokens: {{max: 16, stop: natural}}}}
+    - {{name: turns, prompts: {{kind: synthetic-tokens, seed: 5, turns: 2, shared_prefix: 16}},
+       input_tokens: 64, output_tokens: 8, concurrency: 2, requests: 4}}
+    - {{name: again, prompts: {{kind: synthetic-tokens, seed: 6, fresh: false}}, input_tokens: 64,
+       output_tokens: 8, concurrency: 1, requests: 2}}
+    - {{name: open, input_tokens: 64, output_tokens: 8, rate: 40/s, arrivals: poisson, requests: 10}}
+    - {{name: file, prompts: {{kind: file, path: prompts.jsonl, sha256: "{sha256(prompts)}",
+       format: jsonl}}, output_tokens: 8, concurrency: 2, requests: 4}}
+""",
+            gates="""\
+  - failures: {kind: any, arm: baseline, max_rate: 60%}
+  - failures: {kind: any, arm: candidate, max_rate: 60%}
+  - provenance: {}
+""",
+        )
+        # A prompt is missing: said before anything is booted.
+        result = self.call("capture", self.plan, "--run", self.run_folder)
+        self.assertEqual(result.returncode, USAGE, result.stderr)
+        self.assertIn(
+            f"{prompts}: holds 9 prompts, but case file takes 10 (2 rounds of 4 requests and 2 for "
+            "the warm-up): add prompts, or write fresh: false",
+            result.stderr,
+        )
+        self.assertNotIn("starting", result.stderr)
+        digest = sha256(prompts)
+        with prompts.open("a") as file:
+            file.write('{"prompt": "And of the last one."}\n')
+        self.plan.write_text(self.plan.read_text().replace(digest, sha256(prompts)))
+
+        self.capture()
+        # On a busy machine a request of the open loop is sent late, and not judged.
+        judged = self.call("judge", self.run_folder, "--format", "json")
+        self.assertIn(judged.returncode, (ACCEPT, INCONCLUSIVE), judged.stdout)
+        verdict = json.loads(judged.stdout)
+        for arm in ("baseline", "candidate"):
+            self.assertEqual(verdict["arms"][arm]["requests"], 64)
+            self.assertEqual(verdict["arms"][arm]["failed"], 0, verdict["arms"][arm])
+        # That both arms got the same bytes is the provenance gate's to say.
+        passed = {gate["kind"]: gate["verdict"] for gate in verdict["gates"]}
+        self.assertEqual(passed["provenance"], "pass")
         self.assertEqual(self.call("verify", self.run_folder, "--plan", self.plan).returncode, ACCEPT)
 
     def test_matching_evidence_is_reused_without_booting(self):

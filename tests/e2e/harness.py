@@ -59,10 +59,14 @@ workload:
   request_timeout: 20s
   stall_limit: 5s
   cases:
-    - {{name: short-c2, input_tokens: 128, output_tokens: 16, concurrency: 2, requests: 6}}
-    - {{name: long-c4, input_tokens: 512, output_tokens: 24, concurrency: 4, requests: 8}}
+{cases}
 gates:
 {gates}
+"""
+
+CASES = """\
+    - {name: short-c2, input_tokens: 128, output_tokens: 16, concurrency: 2, requests: 6}
+    - {name: long-c4, input_tokens: 512, output_tokens: 24, concurrency: 4, requests: 8}
 """
 
 GATES = """\
@@ -129,6 +133,7 @@ class Experiment(unittest.TestCase):
             "baseline_sha256": sha256(self.folder / "baseline.yaml"),
             "candidate_sha256": sha256(self.folder / "candidate.yaml"),
             "seed": seed,
+            "cases": CASES,
             "gates": gates,
         }
         values.update(changes)

@@ -1,5 +1,6 @@
 // The event-stream parser, the reader of responses and the acceptance, fed the
-// same body whole, byte by byte and in random pieces.
+// same body whole, byte by byte and in random pieces; and without the recognition
+// of repeated events.
 //
 // Input: a byte of flags ('@' is none), a byte that seeds the pieces, the body.
 #include <fmt/format.h>
@@ -92,8 +93,11 @@ void CheckAccepted(const Expectation& asked, const Observation& seen) {
   UG_CHECK(asked.profile == plan::Acceptance::kLenient || !seen.finish_reason.empty());
 }
 
-std::string Read(const Input& input, const std::vector<std::string_view>& pieces) {
-  ResponseReader reader(kCaps);
+std::string Read(const Input& input, const std::vector<std::string_view>& pieces,
+                 bool recognise_repeats = true) {
+  ReaderCaps caps = kCaps;
+  caps.recognise_repeats = recognise_repeats;
+  ResponseReader reader(caps);
   reader.Reset(input.asked.form);
   const bool stream = input.asked.form.stream != input.other_type;
   reader.OnHeaders(200, stream ? "text/event-stream" : "application/json", "");
@@ -131,6 +135,7 @@ void Run(std::string_view bytes) {
   const std::string whole = Read(input, {input.body});
   UG_CHECK(Read(input, single) == whole);
   UG_CHECK(Read(input, pieces) == whole);
+  UG_CHECK(Read(input, {input.body}, false) == whole);
 }
 
 }  // namespace

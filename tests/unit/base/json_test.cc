@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "framework/base/text.h"
+
 namespace upgrade_gate::base {
 namespace {
 
@@ -25,6 +27,15 @@ TEST(ParseJsonTest, KeepsOrderTypesAndNesting) {
   const auto json = ParseJson(text);
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ(WriteJsonLine(*json), text);
+}
+
+TEST(ParseJsonTest, ItsMessagesQuoteHostileBytesMadeVisible) {
+  for (const std::string text : {"{\"a\":[],\xa2s", "\"\xff", "[1,\x1b[31m"}) {
+    const auto json = ParseJson(text);
+    ASSERT_FALSE(json);
+    EXPECT_TRUE(IsValidUtf8(json.error().message)) << text;
+    EXPECT_EQ(json.error().message.find('\x1b'), std::string::npos);
+  }
 }
 
 TEST(ParseJsonTest, TakesAScalarAndSpaceAround) {

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include "framework/base/compression.h"
+#include "framework/base/file.h"
 #include "framework/evidence/store.h"
 
 namespace upgrade_gate::capture {
@@ -114,6 +116,49 @@ TEST_F(RunStateTest, AWholeCaseIsKeptAndAnInterruptedOneIsSuperseded) {
   EXPECT_EQ(steps[0].resumes, 1);
   EXPECT_THAT(steps[1].pending, ElementsAre("a", "b"));
   EXPECT_EQ(Superseded(), 1);
+}
+
+TEST_F(RunStateTest, TheLogThatAKilledRunnerLeftBecomesItsBoots) {
+  Write(Boot(1, 1));
+  Write(Boot(2, 2));
+  std::filesystem::create_directories(folder_ / "logs");
+  const auto live = layout().live_log(1, "baseline");
+  ASSERT_TRUE(base::WriteFile(live, "line one\nline tw"));
+  const auto taken = TakeLeftLogs(layout());
+  ASSERT_TRUE(taken) << taken.error().message;
+  EXPECT_FALSE(std::filesystem::exists(live));
+  const auto log = base::ReadFile(layout().boot(1, "baseline") / "server.log.zst", 1 << 20);
+  ASSERT_TRUE(log) << log.error().message;
+  EXPECT_EQ(*base::Decompress(*log, 1 << 20), "line one\nline tw");
+  const auto boots = evidence::ReadBoots(layout());
+  EXPECT_EQ((*boots)[0].log_written, 16U);
+  EXPECT_EQ((*boots)[0].log_sha256, base::Sha256Of("line one\nline tw"));
+  EXPECT_EQ((*boots)[1].log_sha256, "");
+  EXPECT_FALSE(std::filesystem::exists(layout().boot(2, "candidate") / "server.log.zst"));
+}
+
+TEST_F(RunStateTest, ALogThatIsInTheEvidenceAlreadyStaysAsItIs) {
+  Write(Boot(1, 1));
+  ASSERT_TRUE(evidence::WriteServerLog(layout(), Boot(1, 1), "whole"));
+  std::filesystem::create_directories(folder_ / "logs");
+  ASSERT_TRUE(base::WriteFile(layout().live_log(1, "baseline"), "wh"));
+  ASSERT_TRUE(TakeLeftLogs(layout()));
+  const auto log = base::ReadFile(layout().boot(1, "baseline") / "server.log.zst", 1 << 20);
+  EXPECT_EQ(*base::Decompress(*log, 1 << 20), "whole");
+  EXPECT_FALSE(std::filesystem::exists(layout().live_log(1, "baseline")));
+}
+
+TEST_F(RunStateTest, ABootThatChangedWhileItMeasuredIsNamed) {
+  BootRecord changed = Boot(1, 1);
+  changed.identity_change = "image sha256:a at the start, sha256:b at the end";
+  BootRecord idle = Boot(2, 2);
+  idle.identity_change = "image sha256:a at the start, sha256:c at the end";
+  EXPECT_THAT(FindIdentityChanges({changed, idle}, {Round(1, 1, "a", 1)}),
+              ElementsAre("boot 1 (baseline) was not one server from its start to its end: image "
+                          "sha256:a at the start, sha256:b at the end"));
+  RoundRecord superseded = Round(1, 1, "a", 1);
+  superseded.superseded = true;
+  EXPECT_THAT(FindIdentityChanges({changed}, {superseded}), IsEmpty());
 }
 
 TEST_F(RunStateTest, PreparingTwiceChangesNothingMore) {

@@ -440,6 +440,70 @@ TEST_F(StoreTest, ABootIsReadAsItWasWrittenAndReplacedAsItGoesOn) {
   EXPECT_EQ(read.exit, "signal 9 (Killed)");
 }
 
+std::vector<Fact> SomeFacts() {
+  return {{"attention", FactState::kPresent, "FA3, \"x\"\nü", "log line 7"},
+          {"dtype", FactState::kUnknown, "", "/info answered 404"},
+          {"replay", FactState::kAbsent, "", "log line 9, and no line tells of it"},
+          {"version", FactState::kPresent, "0.32.0", "/version", false}};
+}
+
+TEST_F(StoreTest, FactsWarningsAndAChangedIdentityAreReadAsTheyWereWritten) {
+  BootRecord boot = BootOf("baseline", 1);
+  boot.facts = SomeFacts();
+  boot.host_facts = {{"kernel", FactState::kPresent, "6.1.0", "/proc/sys/kernel/osrelease"}};
+  boot.warnings = {{"stall", 3, 12, "no answer", "a worker hangs"}};
+  boot.identity_change = "image a at the start, b at the end";
+  ASSERT_TRUE(WriteBoot(layout(), boot));
+  EXPECT_TRUE(ReadBoots(layout())->at(0).facts.empty());
+  ASSERT_TRUE(WriteFacts(layout(), boot));
+  const auto boots = ReadBoots(layout());
+  ASSERT_TRUE(boots) << ErrorOf(boots);
+  const BootRecord& read = boots->at(0);
+  ASSERT_EQ(read.facts.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(read.facts[i].name, boot.facts[i].name);
+    EXPECT_EQ(read.facts[i].state, boot.facts[i].state);
+    EXPECT_EQ(read.facts[i].value, boot.facts[i].value);
+    EXPECT_EQ(read.facts[i].source, boot.facts[i].source);
+    EXPECT_EQ(read.facts[i].compared, boot.facts[i].compared);
+  }
+  ASSERT_EQ(read.host_facts.size(), 1U);
+  EXPECT_EQ(read.host_facts[0].value, "6.1.0");
+  ASSERT_EQ(read.warnings.size(), 1U);
+  EXPECT_EQ(read.warnings[0].count, 3);
+  EXPECT_EQ(read.warnings[0].line, 12);
+  EXPECT_EQ(read.warnings[0].text, "no answer");
+  EXPECT_EQ(read.warnings[0].means, "a worker hangs");
+  EXPECT_EQ(read.identity_change, "image a at the start, b at the end");
+}
+
+TEST_F(StoreTest, FactsThatContradictThemselvesAreRefusedAndNotRead) {
+  BootRecord boot = BootOf("baseline", 1);
+  boot.facts = {{"b", FactState::kPresent, "1", "x"}, {"a", FactState::kPresent, "1", "x"}};
+  ASSERT_TRUE(WriteBoot(layout(), boot));
+  EXPECT_THAT(ErrorOf(WriteFacts(layout(), boot)),
+              HasSubstr("facts[1]: a comes after b; facts are by name, each once"));
+  boot.facts = SomeFacts();
+  ASSERT_TRUE(WriteFacts(layout(), boot));
+  const fs::path path = layout().boot(1, "baseline") / kFactsFile;
+  Replace(path, "\"absent\"", "\"present\"");
+  EXPECT_THAT(
+      ErrorOf(ReadBoots(layout())),
+      HasSubstr("facts.json: facts[2]: replay is present, and its \"value\" says otherwise"));
+  Replace(path, "\"present\",\n      \"value\": null", "\"lost\",\n      \"value\": null");
+  EXPECT_THAT(ErrorOf(ReadBoots(layout())),
+              HasSubstr("\"state\" of replay is neither present, absent nor unknown"));
+}
+
+TEST_F(StoreTest, AThrottledRoundSaysSo) {
+  RoundRecord round = RoundOf("baseline", 1, 1, {Accepted(0)});
+  EXPECT_EQ(ReadRound(first()) ? ReadRound(first())->throttled : "", "");
+  round.throttled = "GPU 0: thermal slowdown";
+  ASSERT_EQ(Write(round), "(no error)");
+  EXPECT_EQ(ReadRound(first())->throttled, "GPU 0: thermal slowdown");
+  EXPECT_EQ(SummarizeRound(round).throttled, "GPU 0: thermal slowdown");
+}
+
 TEST_F(StoreTest, ABootsFolderMustAgreeWithItsRecordAndNumbersAreUnique) {
   ASSERT_TRUE(WriteBoot(layout(), BootOf("baseline", 1)));
   fs::copy(layout().boot(1, "baseline"), layout().boot(2, "baseline"));

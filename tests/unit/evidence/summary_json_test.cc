@@ -28,6 +28,9 @@ Summary Sample() {
   resumed.resumes = 1;
   resumed.identity = "";
   resumed.gpus = {"0", "1"};
+  resumed.facts = {{"attention", FactState::kPresent, "FA3", "log line 7"},
+                   {"replay", FactState::kAbsent, "", "/info has no /replay", false}};
+  resumed.host_facts = {{"kernel", FactState::kUnknown, "", "cannot be read"}};
   auto summary =
       Summarize(capture, {BootOf("baseline", 1), resumed}, {round, stopped}, {"8k", "1k-512-c1"});
   EXPECT_TRUE(summary) << ErrorOf(summary);
@@ -43,6 +46,12 @@ TEST(SummaryJsonTest, WhatIsReadWritesTheSameBytes) {
   EXPECT_EQ(read->boots.at(1).resumes, 1);
   EXPECT_EQ(read->boots.at(0).resumes, std::nullopt);
   EXPECT_EQ(read->boots.at(1).gpus, Sample().boots.at(1).gpus);
+  ASSERT_EQ(read->boots.at(1).facts.size(), 2U);
+  EXPECT_EQ(read->boots.at(1).facts.at(0).value, "FA3");
+  EXPECT_EQ(read->boots.at(1).facts.at(1).state, FactState::kAbsent);
+  EXPECT_FALSE(read->boots.at(1).facts.at(1).compared);
+  ASSERT_EQ(read->boots.at(1).host_facts.size(), 1U);
+  EXPECT_TRUE(read->boots.at(0).facts.empty());
   EXPECT_EQ(read->boots.at(0).pins.at(1).found, "");
   EXPECT_EQ(read->boots.at(0).argv, BootOf("baseline", 1).argv);
   EXPECT_EQ(read->cases.at(0).name, "8k");

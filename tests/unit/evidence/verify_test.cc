@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "framework/base/compression.h"
+#include "framework/evidence/image_proof.h"
 #include "framework/evidence/limits.h"
 #include "framework/evidence/store.h"
 #include "framework/evidence/sums.h"
+#include "tests/support/image_samples.h"
 #include "tests/unit/evidence/evidence_test_support.h"
 
 namespace upgrade_gate::evidence {
@@ -173,6 +175,114 @@ TEST_F(VerifyTest, ARequestMadeFasterIsFound) {
   SealAgain(layout_);
   EXPECT_THAT(Findings(), ElementsAre(HasSubstr("rounds[boot 1, round 2].ttft_ms.p50 is 100.0, "
                                                 "recomputed 99.0")));
+}
+
+// The same run as if its servers had run in containers of one image.
+class VerifyImagesTest : public VerifyTest {
+ protected:
+  VerifyImagesTest() {
+    fs::remove(layout_.sums());
+    const std::string workload = R"({"name":"small","cases":["1k-512-c1","8k"],)"
+                                 R"("server":{"launcher":"docker"},"arms":{"baseline":{"image":")" +
+                                 reference_ + R"("},"candidate":{"image":")" + reference_ +
+                                 R"("}}})";
+    Put(layout_.resolved_plan(), R"({"schema":1,"workload":)" + workload + R"(,"gates":[]})");
+    Replace(layout_.capture(), base::Sha256Of(kWorkload), base::Sha256Of(workload));
+    Replace(layout_.summary(), base::Sha256Of(kWorkload), base::Sha256Of(workload));
+  }
+  ImageProof Proof() const {
+    ImageProof proof;
+    proof.reference = reference_;
+    proof.platform = image_samples::LinuxAmd64();
+    proof.documents = {image_.index, image_.manifest, image_.config};
+    proof.containers = {{"after start", base::Sha256Of(image_.config), {}}};
+    return proof;
+  }
+  void WriteProofs() {
+    for (const BootRecord& boot : {BootOf("baseline", 1), BootOf("candidate", 2)}) {
+      ASSERT_EQ(ErrorOf(WriteImageProof(layout_, boot, Proof())), "(no error)");
+    }
+  }
+  std::vector<std::string> AfterSealing() {
+    SealAgain(layout_);
+    return Findings();
+  }
+
+  image_samples::SampleImage image_{"a"};
+  std::string reference_ = "registry.example:5000/vllm@" + image_samples::Sha(image_.index);
+};
+
+TEST_F(VerifyImagesTest, ProofsThatHoldAreNoFinding) {
+  WriteProofs();
+  EXPECT_THAT(AfterSealing(), IsEmpty());
+}
+
+TEST_F(VerifyImagesTest, AMeasuredBootWithoutProofIsAFinding) {
+  WriteProofs();
+  fs::remove_all(layout_.boot(2, "candidate") / kImageFolder);
+  EXPECT_THAT(AfterSealing(),
+              ElementsAre("boots/02-candidate/image/proof.json: missing: nothing proves which "
+                          "image the measured container ran"));
+}
+
+TEST_F(VerifyImagesTest, ABootThatMeasuredNothingNeedsNone) {
+  WriteProofs();
+  fs::remove_all(layout_.boot(2, "candidate") / kImageFolder);
+  for (const int round : {1, 2}) {
+    fs::remove_all(layout_.round("1k-512-c1", 2, "candidate", round));
+  }
+  // The summary no longer follows; the image is not what is wrong.
+  EXPECT_THAT(AfterSealing(), ElementsAre(StartsWith("summary.json: ")));
+}
+
+TEST_F(VerifyImagesTest, ADocumentThatWasChangedIsFoundOffline) {
+  WriteProofs();
+  const fs::path config = layout_.boot(1, "baseline") / kImageFolder / kImageConfigFile;
+  Replace(config, "\"named\":\"a\"", "\"named\":\"b\"");
+  const std::string changed = image_samples::Sha(Get(config));
+  EXPECT_THAT(AfterSealing(),
+              ElementsAre("boots/01-baseline/image/manifest.json: the manifest " +
+                              image_samples::Sha(image_.manifest) + " names the config " +
+                              image_samples::Sha(image_.config) + ", but the config's sha256 is " +
+                              changed,
+                          "boots/01-baseline/image/proof.json: after start the container ran the "
+                          "image " +
+                              image_samples::Sha(image_.config) + ", the pin leads to the config " +
+                              changed + " of the manifest " + image_samples::Sha(image_.manifest)));
+}
+
+TEST_F(VerifyImagesTest, AProofOfAnotherImageThanThePlansIsAFinding) {
+  const image_samples::SampleImage other("b");
+  ImageProof proof = Proof();
+  proof.reference = "registry.example:5000/vllm@" + image_samples::Sha(other.index);
+  proof.documents = {other.index, other.manifest, other.config};
+  proof.containers[0].image = base::Sha256Of(other.config);
+  ASSERT_TRUE(WriteImageProof(layout_, BootOf("baseline", 1), proof));
+  ASSERT_TRUE(WriteImageProof(layout_, BootOf("candidate", 2), Proof()));
+  EXPECT_THAT(AfterSealing(), ElementsAre("boots/01-baseline/image/proof.json: is of the image " +
+                                          proof.reference + ", the plan pins " + reference_ +
+                                          " for the arm baseline"));
+}
+
+TEST_F(VerifyImagesTest, WhatAWeakProofLeavesOpenIsSaid) {
+  WriteProofs();
+  ImageProof proof = Proof();
+  proof.strength = ProofStrength::kConfig;
+  proof.documents = {};
+  fs::remove_all(layout_.boot(1, "baseline") / kImageFolder);
+  ASSERT_TRUE(WriteImageProof(layout_, BootOf("baseline", 1), proof));
+  SealAgain(layout_);
+  const auto verified = VerifyEvidence(layout_);
+  ASSERT_TRUE(verified);
+  EXPECT_THAT(verified->not_checked,
+              testing::Contains(StartsWith("boot 1 (baseline): the platform of the image ")));
+}
+
+TEST_F(VerifyImagesTest, AProofThatCannotBeReadIsAFindingOfItsOwn) {
+  WriteProofs();
+  Put(layout_.boot(1, "baseline") / kImageFolder / kImageProofFile, "{}");
+  EXPECT_THAT(AfterSealing(),
+              ElementsAre("boots/01-baseline/image/proof.json: \"schema\" is missing"));
 }
 
 TEST_F(VerifyTest, NoEvidenceIsAnErrorOfKindEvidence) {

@@ -64,7 +64,7 @@ evidence::ArmRounds& Experiment::At(const std::string& case_name, const std::str
   for (auto& of : summary().cases) {
     if (of.name == case_name) return of.arms.at(arm);
   }
-  UG_CHECK(!"no such case");
+  UG_CHECK(false && "no such case");
   return summary().cases.front().arms.at(arm);
 }
 

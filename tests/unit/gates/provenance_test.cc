@@ -159,6 +159,16 @@ TEST(ProvenanceGate, RoundsOfDifferentHostsAreNotPooledIntoALevelEither) {
   EXPECT_EQ(Judge(e, MinThroughput(kCase, 900)).finding, Finding::kGpusDiffer);
 }
 
+TEST(ProvenanceGate, ThePromptsOfRoundOneComeAgainWhereThePlanSaysSo) {
+  Experiment e = MakeExperiment();
+  for (const char* arm : {kBaseline, kCandidate}) {
+    e.Round(kCase, arm, 1).inputs = e.Round(kCase, arm, 0).inputs;
+  }
+  EXPECT_EQ(Judge(e, Provenance()).finding, Finding::kInputsRepeated);
+  for (plan::Case& of : e.plan.workload.cases) of.prompts.fresh = false;
+  EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
+}
+
 TEST(ProvenanceGate, ListsEveryProblemAndFailsBeforeItDoubts) {
   Experiment e = MakeExperiment();
   e.Boot(1).pins[0].found.clear();

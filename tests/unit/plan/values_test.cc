@@ -206,6 +206,20 @@ TEST(Values, BoundsAreIncluded) {
   EXPECT_EQ(ErrorsOf(Edit(kProcessPlan, "requests: 4", "requests: 2")), "");
 }
 
+TEST(Values, SourcesOfFactsAreReadWhole) {
+  const ResolvedPlan plan = MustResolve(
+      Edit(kProcessPlan, "command:",
+           "log_rules: {sets: [vllm], file: mine.yaml}\n  facts:\n    - {fact: deps, argv: [pip, "
+           "freeze]}\n    - {fact: gpu, argv: [nvidia-smi], compare: false}\n  command:"));
+  EXPECT_THAT(plan.server.log_rules.sets, ElementsAre("vllm"));
+  EXPECT_EQ(plan.server.log_rules.file, "mine.yaml");
+  ASSERT_EQ(plan.server.fact_probes.size(), 2U);
+  EXPECT_EQ(plan.server.fact_probes[0].fact, "deps");
+  EXPECT_THAT(plan.server.fact_probes[0].argv, ElementsAre("pip", "freeze"));
+  EXPECT_TRUE(plan.server.fact_probes[0].compared);
+  EXPECT_FALSE(plan.server.fact_probes[1].compared);
+}
+
 TEST(Values, JudgingIsReadWhole) {
   const ResolvedPlan plan = MustResolve(
       Edit(kProcessPlan, "workload:",

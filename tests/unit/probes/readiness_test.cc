@@ -293,6 +293,96 @@ TEST_F(ReadinessTest, BeatsTheHeart) {
   EXPECT_THAT(heartbeats_[0], HasSubstr(" of 2min: /health: Connection refused"));
 }
 
+TEST_F(ReadinessTest, AHeartbeatShowsTheLastLineOfTheLog) {
+  spec_.timeout = 2min;
+  health = Refused;
+  EXPECT_THAT(Error(), StartsWith("server not ready after 2min"));
+  ASSERT_FALSE(heartbeats_.empty());
+  EXPECT_THAT(heartbeats_[0], HasSubstr("; its log: \\x1b[31mred"));
+}
+
+TEST_F(ReadinessTest, TimesTheStages) {
+  health = [this] {
+    if (waited() < 1s) return Refused();
+    return Answer(waited() < 2s ? 503 : 200, "");
+  };
+  models = [this] { return Answer(200, waited() < 4s ? R"({"data":[]})" : kModels); };
+  generation = [this] { return waited() < 7s ? Answer(503, "loading") : Generated(); };
+  const auto ready = Wait();
+  ASSERT_TRUE(ready) << ready.error().message;
+  ASSERT_EQ(ready->stages.size(), 3U);
+  EXPECT_EQ(ready->stages[0].first, "boot");
+  EXPECT_EQ(ready->stages[1].first, "load");
+  EXPECT_EQ(ready->stages[2].first, "ready");
+  const base::Nanoseconds least[] = {1s, 2500ms, 2500ms};
+  base::Nanoseconds sum{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_GE(ready->stages[i].second, least[i]) << i;
+    EXPECT_LE(ready->stages[i].second, least[i] + 1s) << i;
+    sum += ready->stages[i].second;
+  }
+  EXPECT_EQ(sum, ready->after);
+}
+
+TEST_F(ReadinessTest, EachStageHasItsOwnDeadline) {
+  spec_.limits = {.pull = {}, .boot = 5s, .load = 10s, .ready = 20s};
+  health = Refused;
+  EXPECT_THAT(Error(), StartsWith("server not ready: the stage \"boot\" is not over after its 5s: "
+                                  "nothing answers HTTP: /health: Connection refused\n"));
+  EXPECT_LE(waited(), 5100ms);
+
+  start_ = clock_.now();
+  health = [] { return Answer(503, ""); };
+  EXPECT_THAT(Error(), StartsWith("server not ready: the stage \"load\" is not over after its 10s: "
+                                  "the model is not served: /health answered 503\n"));
+  EXPECT_LE(waited(), 10200ms);
+
+  start_ = clock_.now();
+  health = [] { return Answer(200, ""); };
+  generation = [] {
+    Script script;
+    script.Head(1ms, 200, "text/event-stream");  // and nothing more
+    return script;
+  };
+  EXPECT_THAT(Error(),
+              StartsWith("server not ready: the stage \"ready\" is not over after its 20s: "
+                         "no generation was accepted: "));
+  EXPECT_GE(waited(), 20s);
+  EXPECT_LE(waited(), 20300ms);
+}
+
+TEST_F(ReadinessTest, AFatalLineOfTheLogEndsTheWaitAtOnce) {
+  health = Refused;
+  spec_.fault = [this] {
+    return waited() < 3s ? std::string() : "the log has a fatal line (cuda, line 9)";
+  };
+  EXPECT_THAT(Error(),
+              StartsWith("server gave up 3s after its start, before it was ready: the log "
+                         "has a fatal line (cuda, line 9): /health: Connection refused\n"));
+  EXPECT_LE(waited(), 3100ms);
+}
+
+TEST_F(ReadinessTest, AFatalLineIsToldBeforeTheExitThatItExplains) {
+  server_.exit = server::Exit{false, "exit code 1"};
+  spec_.fault = [] { return std::string("the log has a fatal line"); };
+  const std::string error = Error();
+  EXPECT_THAT(error, HasSubstr("the log has a fatal line"));
+  EXPECT_THAT(error, HasSubstr("\n  exit: exit code 1\n"));
+}
+
+TEST_F(ReadinessTest, WaitsForTheLineThatTheRulesName) {
+  spec_.log_ready = [this] { return waited() >= 4s; };
+  const auto ready = Wait();
+  ASSERT_TRUE(ready) << ready.error().message;
+  EXPECT_GE(ready->after, 4s);
+  start_ = clock_.now();
+  spec_.timeout = 10s;
+  spec_.log_ready = [] { return false; };
+  EXPECT_THAT(Error(),
+              HasSubstr("generation: accepted, but the line that the log rules wait for has "
+                        "not come"));
+}
+
 TEST_F(ReadinessTest, ATransportThatFailsIsAnError) {
   transport_.poll_error = "epoll: no";
   EXPECT_EQ(Error(), "epoll: no");

@@ -1,4 +1,4 @@
-// When the kernel got the bytes that wait on a socket. Private to transports.
+// When the kernel got the bytes that wait on a socket.
 //
 // Not thread-safe. The kernel stamps with CLOCK_REALTIME; the way to the
 // monotonic clock is measured again every 50 ms, so that a step of civil time
@@ -9,11 +9,11 @@
 
 #include "framework/base/clock.h"
 
-namespace upgrade_gate::load {
+namespace upgrade_gate::base {
 
 class KernelStamps {
  public:
-  explicit KernelStamps(const base::Clock& clock) : clock_(clock) {}
+  explicit KernelStamps(const Clock& clock) : clock_(clock) {}
 
   // Asks the kernel to stamp what arrives from here on.
   static void Enable(int socket);
@@ -23,7 +23,7 @@ class KernelStamps {
   // A look takes a broken connection's error away from whoever reads next, so it
   // is given back here: an errno, or 0.
   struct Look {
-    std::optional<base::Instant> at;
+    std::optional<Instant> at;
     int error = 0;
   };
   Look Peek(int socket);
@@ -31,9 +31,9 @@ class KernelStamps {
  private:
   void Derive();
 
-  const base::Clock& clock_;
-  base::Instant derived_{};             // when; a clock's epoch: never
-  base::Nanoseconds real_to_steady_{};  // added to civil time
+  const Clock& clock_;
+  Instant derived_{};             // when; a clock's epoch: never
+  Nanoseconds real_to_steady_{};  // added to civil time
 };
 
-}  // namespace upgrade_gate::load
+}  // namespace upgrade_gate::base

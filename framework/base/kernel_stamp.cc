@@ -1,4 +1,4 @@
-#include "framework/load/kernel_stamp.h"
+#include "framework/base/kernel_stamp.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -7,13 +7,13 @@
 #include <cstring>
 #include <ctime>
 
-namespace upgrade_gate::load {
+namespace upgrade_gate::base {
 namespace {
 
 constexpr std::chrono::milliseconds kDeriveEvery{50};
 
-base::Nanoseconds SinceEpoch(const timespec& time) {
-  return std::chrono::seconds(time.tv_sec) + base::Nanoseconds(time.tv_nsec);
+Nanoseconds SinceEpoch(const timespec& time) {
+  return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
 }
 
 }  // namespace
@@ -25,13 +25,13 @@ void KernelStamps::Enable(int socket) {
 }
 
 void KernelStamps::Derive() {
-  base::Nanoseconds narrowest = base::Nanoseconds::max();
+  Nanoseconds narrowest = Nanoseconds::max();
   // The reading that was interrupted least.
   for (int i = 0; i < 3; ++i) {
     timespec real{};
-    const base::Instant before = clock_.now();
+    const Instant before = clock_.now();
     clock_gettime(CLOCK_REALTIME, &real);
-    const base::Instant after = clock_.now();
+    const Instant after = clock_.now();
     if (after - before >= narrowest) continue;
     narrowest = after - before;
     real_to_steady_ = before.time_since_epoch() + narrowest / 2 - SinceEpoch(real);
@@ -58,8 +58,8 @@ KernelStamps::Look KernelStamps::Peek(int socket) {
   }
   timespec stamp{};
   std::memcpy(&stamp, CMSG_DATA(header), sizeof stamp);
-  if (derived_ == base::Instant{} || clock_.now() - derived_ >= kDeriveEvery) Derive();
-  return {.at = base::Instant(SinceEpoch(stamp) + real_to_steady_), .error = 0};
+  if (derived_ == Instant{} || clock_.now() - derived_ >= kDeriveEvery) Derive();
+  return {.at = Instant(SinceEpoch(stamp) + real_to_steady_), .error = 0};
 }
 
-}  // namespace upgrade_gate::load
+}  // namespace upgrade_gate::base

@@ -1,0 +1,277 @@
+"""What can go wrong with images, registries, engines and servers in containers: each
+fault has its own message and exit code, and none leaves anything behind."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import docker_harness
+from docker_harness import container_image, engine, server_image
+from docker_hostile_registry import HostileRegistry
+from harness import ACCEPT, INFRASTRUCTURE, USAGE
+
+SLOW = "  ready: {timeout: 20s}\n  deadlines: {pull: 3s}"
+
+
+class Registries(docker_harness.Experiment):
+    """The baseline's image comes from where it should; the candidate's does not."""
+
+    def fails(self, fault, *messages, server=SLOW):
+        reference = self.push("1.1")
+        with HostileRegistry(self.engine.registry, fault) as hostile:
+            candidate = reference.replace(self.engine.registry, hostile.address)
+            self.write_plan(candidate=candidate, server=server)
+            output = self.capture(INFRASTRUCTURE)
+        for message in (candidate, *messages):
+            self.assertIn(message, output)
+        self.assertEqual(list(self.run_folder.glob("evidence/boots/*")), [], "nothing is booted before both are there")
+
+    def test_corrupt_layer(self):
+        self.fails("corrupt_layer", "filesystem layer verification failed")
+
+    def test_corrupt_manifest(self):
+        self.fails("corrupt_manifest", "manifest verification failed")
+
+    def test_truncated_layer(self):
+        self.fails("truncate", "the limit is `deadlines: {pull: …}`")
+
+    def test_hanging_layer(self):
+        self.fails("hang", "the limit is `deadlines: {pull: …}`")
+
+    def test_silent(self):
+        self.fails("silent", "the limit is `deadlines: {pull: …}`")
+
+    def test_token_refused(self):
+        self.fails("unauthorized", "unauthorized")
+
+    def test_password_wanted(self):
+        self.fails("basic", "no basic auth credentials")
+
+    def test_rate_limit(self):
+        self.fails("rate_limit", "toomanyrequests: you have reached the limit of pulls")
+
+    def test_server_error(self):
+        self.fails("server_error", "500 Internal Server Error")
+
+    def test_dead(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{probe.getsockname()[1]}"
+            self.write_plan(candidate=self.push("1.1").replace(self.engine.registry, address), server=SLOW)
+            self.assertIn("connection refused", self.capture(INFRASTRUCTURE))
+
+
+class Images(docker_harness.Experiment):
+    def test_digest_that_is_not_there(self):
+        absent = f"{self.engine.registry}/server@sha256:{'5' * 64}"
+        self.write_plan(candidate=absent)
+        output = self.capture(USAGE)
+        self.assertIn(absent, output)
+        self.assertIn("see that the digest in the plan is one of this repository", output)
+
+    def test_never_pulled(self):
+        self.write_plan(server=docker_harness.READY + "\n  pull: never")
+        output = self.capture(USAGE)
+        self.assertIn("does not have it, and the plan says `pull: never`", output)
+
+    def test_a_tag_that_moved_is_harmless(self):
+        pinned = self.push("1.0", tag="stable")
+        self.write_plan(baseline=pinned.replace("/server@", "/server:stable@"))
+        self.push("6.6", tag="stable")
+        self.capture()
+        self.assertEqual(self.versions(), {"baseline": "1.0", "candidate": "1.1"})
+
+    def test_another_platform(self):
+        self.write_plan(candidate=self.repository().push(server_image("1.1", architecture="arm64")))
+        output = self.capture(USAGE)
+        self.assertIn("is an image for linux/arm64, and the engine at", output)
+
+    def test_an_index_and_the_manifest_of_it(self):
+        image = server_image("1.1")
+        images = {container_image.ARCHITECTURES[os.uname().machine]: image, "s390x": server_image("9.9")}
+        index = self.repository().push_index(images)
+        self.assertNotIn(image.digest, index)
+        self.write_plan(baseline=f"{self.repository().reference}@{image.digest}", candidate=index)
+        self.capture()
+
+    def test_an_image_without_what_starts(self):
+        self.write_plan(candidate=self.push("1.1", Entrypoint=["/nothing"]))
+        output = self.capture(INFRASTRUCTURE)
+        self.assertIn("/nothing", output)
+
+
+class Servers(docker_harness.Experiment):
+    """The candidate's server is faulty in one way; `extra` are lines of its profile."""
+
+    def fails(self, extra, *messages, expect=INFRASTRUCTURE, server=docker_harness.READY, **plan):
+        self.write_plan(candidate=self.push("1.1", extra=extra), server=server, **plan)
+        output = self.capture(expect)
+        for message in messages:
+            self.assertIn(message, output)
+        return output
+
+    def test_exit_at_start(self):
+        extra = 'exit_at_start: {code: 3, line: "no kernel image"}'
+        self.fails(extra, "exit code 3", "no kernel image")
+
+    def test_crash_at_start(self):
+        extra = "crash_after_requests: 0"
+        self.fails(extra, "exit code 134")
+
+    def test_never_ready(self):
+        self.fails("never_ready: true", "not ready", "503", server="  ready: {timeout: 3s}")
+
+    def test_another_model(self):
+        image = self.push("1.1", extra="", Entrypoint=["/upgrade-gate-server", "--model", "other"])
+        self.write_plan(candidate=image)
+        output = self.capture(INFRASTRUCTURE)
+        self.assertIn('"other"', output)
+        self.assertIn('"tiny"', output)
+
+    def test_term_is_ignored(self):
+        self.write_plan(candidate=self.push("1.1", extra="ignore_term: true"))
+        self.assertIn("KILL", self.capture())
+
+    def test_mount_source_that_is_not_there(self):
+        source = self.folder / "weights"
+        server = docker_harness.READY + f"\n  mounts: [{{source: {source}, target: /model}}]"
+        self.write_plan(server=server)
+        self.assertIn(str(source), self.capture(INFRASTRUCTURE))
+        self.assertFalse(source.exists(), "an engine makes missing folders of binds")
+
+    def test_gpu_that_is_not_there(self):
+        self.write_plan(server=docker_harness.READY + "\n  gpus: all")
+        self.assertIn("could not select device driver", self.capture(INFRASTRUCTURE))
+
+    def test_port_that_is_taken(self):
+        taken = threading.Event()
+
+        def take():
+            """Listens on the port of the first container before its server does."""
+            connection = engine.UnixConnection(self.engine.socket, timeout=60)
+            connection.request("GET", "/events?filters=" + '{"event":{"create":true},"type":{"container":true}}')
+            event = json.loads(connection.getresponse().readline())
+            connection.close()
+            command = self.engine.request("GET", f"/containers/{event['id']}/json")[1]["Config"]["Cmd"]
+            self.thief = socket.create_server(("127.0.0.1", int(command[command.index("--port") + 1])))
+            taken.set()
+
+        thread = threading.Thread(target=take)
+        self.write_plan()
+        thread.start()
+        output = self.capture(INFRASTRUCTURE)
+        thread.join()
+        self.thief.close()
+        self.assertTrue(taken.is_set())
+        self.assertIn("in use", output)
+
+    def test_out_of_memory(self):
+        """Against the limit of the group above all containers."""
+        limit = 96 << 20
+        groups = [pathlib.Path("/sys/fs/cgroup/memory"), pathlib.Path("/sys/fs/cgroup")]
+        group = next(root for root in groups if (root / "cgroup.procs").exists()) / self.engine.folder.name
+        group.mkdir(exist_ok=True)
+        names = [group / "memory.limit_in_bytes", group / "memory.max"]
+        file = next(name for name in names if name.exists())
+        before = file.read_text()
+        file.write_text(str(limit))
+        self.addCleanup(file.write_text, before)
+        tail = docker_harness.container_image.program_image("/usr/bin/tail", {}, ["--lines=1", "/dev/zero"])
+        self.write_plan(candidate=self.repository("tail").push(tail))
+        output = self.capture(INFRASTRUCTURE)
+        self.assertIn("exit code 137: killed by the kernel for memory (OOMKilled)", output)
+
+
+class Lines(docker_harness.Experiment):
+    """Lines of a log: those that end a boot, and those that look like it."""
+
+    FATAL = {
+        "engine": "EngineCore encountered a fatal error.",
+        "cuda": "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
+        "hip": "torch.AcceleratorError: HIP error: an illegal memory access was encountered",
+        "oom": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "nccl": "ncclSystemError: System call (e.g. socket, malloc) or external library call failed",
+        "rccl": "RCCL error: unhandled system error",
+        "worker": "Worker proc VllmWorker-1 died unexpectedly, shutting down executor.",
+        "xid": "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.",
+    }
+    BENIGN = [
+        "NCCL version 2.27.3+cuda12.9",
+        "INFO 11-30 10:00:00 [cuda.py:300] Using Flash Attention backend on V1 engine.",
+        "NCCL INFO NET/Socket : Using [0]eth0:10.0.0.2<0>",
+        "Capturing CUDA graphs (decode, FULL): 100%|##########| 35/35",
+        "INFO Maximum concurrency for 4,096 tokens per request: 462.27x; no error, no out of memory",
+    ]
+
+    def test_fatal(self):
+        for kind, line in self.FATAL.items():
+            with self.subTest(kind=kind):
+                self.run_folder = self.folder / f"run-{kind}"
+                extra = f"faults: [{{kind: log_line, every: 1, line: {json.dumps(line)}}}]"
+                self.write_plan(candidate=self.push("1.1", extra=extra))
+                output = self.capture(INFRASTRUCTURE)
+                self.assertIn(line, output)
+                self.assertIn("fatal", output)
+                self.assert_nothing_left()
+
+    def test_benign(self):
+        extra = "faults: [{kind: log_line, every: 1, line: x}]\nlog_lines:" + "".join(
+            f"\n  - {json.dumps(line)}" for line in self.BENIGN
+        )
+        self.write_plan(candidate=self.push("1.1", extra=extra))
+        self.capture()
+        self.judge()
+
+
+class Engines(docker_harness.Experiment):
+    """What happens to the engine or the disk during a run; an engine of its own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = engine.Engine()
+        cls.addClassCleanup(cls.engine.stop)
+        cls.engine.start()
+
+    def interrupted(self, how):
+        self.write_plan(requests=100000)
+        capture = self.start_capture()
+        self.addCleanup(capture.wait)
+        self.addCleanup(capture.kill)
+        self.wait_for_container()
+        how()
+        self.assertEqual(capture.wait(timeout=60), INFRASTRUCTURE, self.captured_log())
+        return self.captured_log()
+
+    def test_stopped(self):
+        output = self.interrupted(lambda: self.engine.end("dockerd"))
+        self.engine.start_dockerd()
+        self.assertIn("the container engine at", output)
+        # What a stopped engine could not remove goes at the next start.
+        self.call("cleanup")
+
+    def test_restarted(self):
+        def restart():
+            self.engine.end("dockerd")
+            self.engine.start_dockerd()
+
+        output = self.interrupted(restart)
+        self.assertIn("stopped or restarted, and the server with it", output)
+
+    def test_full_disk(self):
+        self.run_folder = self.folder / "small"
+        self.run_folder.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", self.run_folder], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.run_folder], check=True)
+        self.write_plan(requests=1000)
+        self.assertIn("No space left on device", self.capture(INFRASTRUCTURE))
+
+
+if __name__ == "__main__":
+    docker_harness.main()
