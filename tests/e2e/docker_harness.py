@@ -107,8 +107,10 @@ class Experiment(unittest.TestCase):
         return result.stderr
 
     def judge(self, expect=ACCEPT):
+        """`expect` None: whatever it says of a client on a busy machine."""
         result = self.call("judge", self.run_folder, "--format", "json")
-        self.assertEqual(result.returncode, expect, result.stdout + result.stderr)
+        if expect is not None:
+            self.assertEqual(result.returncode, expect, result.stdout + result.stderr)
         return json.loads(result.stdout)
 
     def boots(self):
