@@ -92,31 +92,6 @@ void WriteDeadlines(Json& json, const StageLimits& limits) {
   write("ready", limits.ready);
 }
 
-// What is there: lists and texts that are not empty.
-template <typename T>
-void WriteUnlessEmpty(Json& json, const char* key, const T& value) {
-  if (!value.empty()) json[key] = value;
-}
-
-Json ToJson(const CommandSettings& launch) {
-  Json json = {{"start", launch.start}};
-  WriteUnlessEmpty(json, "stop", launch.stop);
-  WriteUnlessEmpty(json, "cleanup", launch.cleanup);
-  WriteUnlessEmpty(json, "address", launch.address);
-  WriteUnlessEmpty(json, "identity", launch.identity);
-  WriteUnlessEmpty(json, "logs", launch.logs);
-  return json;
-}
-
-Json ToJson(const EndpointSettings& endpoint) {
-  Json json = Json::object();
-  WriteUnlessEmpty(json, "identity", endpoint.identity);
-  WriteUnlessEmpty(json, "identity_header", endpoint.identity_header);
-  WriteUnlessEmpty(json, "ca", endpoint.ca_file);
-  if (!endpoint.token_variable.empty()) json["token"] = {{"from_env", endpoint.token_variable}};
-  return json;
-}
-
 // Only what the plan gives: a plan without log rules keeps its workload's digest.
 void WriteFactSources(Json& json, const ServerSettings& server) {
   if (!server.log_rules.sets.empty()) json["log_rules"]["sets"] = server.log_rules.sets;
