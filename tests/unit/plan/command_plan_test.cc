@@ -223,7 +223,8 @@ std::vector<BadEdit> Command() {
        p,
        "built_from: vllm@sha256:" + std::string(kOnes),
        "built_from: ^vllm:1",
-       {"the image \"vllm:1\" is not pinned, and a tag can move: pin it: vllm:1@sha256:…"}},
+       {"the image \"vllm:1\" is not pinned, and a tag can move: run upgrade-gate pin, or write "
+        "vllm:1@sha256:…"}},
       {"unknown_key",
        p,
        "    logs:",
