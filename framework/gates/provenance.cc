@@ -293,7 +293,8 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
     } else {
       hosts[boot->host].push_back(number);
     }
-    servers[boot->server_host.empty() ? boot->host : boot->server_host].push_back(number);
+    const std::string& served_by = boot->server_host.empty() ? boot->host : boot->server_host;
+    if (!served_by.empty()) servers[served_by].push_back(number);
     gpus[GpusText(*boot)].push_back(number);
   }
   if (hosts.size() > 1) {
