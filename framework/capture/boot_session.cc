@@ -196,8 +196,10 @@ class Session {
       // A round that was served by nobody knows what is not evidence: it is missing then.
       const bool whole =
           result.stopped == StopReason::kNone || result.stopped == StopReason::kGuard;
+      std::string unknown;
       if (whole && watched_.Lost().empty()) {
-        const std::string changed = IdentityChange();
+        const auto now = server_.Identify();
+        const std::string changed = now ? ChangedSince(boot_.server, *now) : "";
         if (!changed.empty()) {
           boot_.stopped = StopReason::kIdentity;
           boot_.stop_detail = fmt::format(
@@ -206,12 +208,18 @@ class Session {
               changed, of.name, number);
           return false;
         }
+        // A server that cannot be asked is lost, and what failed by that stays counted.
+        if (!now) unknown = "its identity could not be asked for: " + now.error().message;
       }
       // Nor is an interrupted one: its case is measured again.
       if (result.stopped != StopReason::kInterrupted) {
         UG_TRY(evidence::WriteRound(request_.layout, round, streams,
                                     [&] { request_.environment.at(Moment::kBeforeRename); }));
         UG_TRY(Report(round));
+      }
+      if (!unknown.empty()) {
+        result.stopped = StopReason::kServiceLost;
+        result.stop_detail = std::move(unknown);
       }
       UG_ASSIGN(const bool goes_on, GoesOn(result, of.name, number));
       if (!goes_on) return false;
@@ -221,13 +229,6 @@ class Session {
   }
 
  private:
-  // What the server is now against what it was at the boot's start; empty: the same.
-  std::string IdentityChange() {
-    const auto now = server_.Identify();
-    if (now) return ChangedSince(boot_.server, *now);
-    return "its identity could not be asked for: " + now.error().message;
-  }
-
   load::Load LoopOf(const plan::Case& of) const {
     const plan::Workload& workload = request_.plan.plan.workload;
     load::Load loop;
@@ -342,6 +343,22 @@ base::Status KeepImageProof(const BootRequest& request, server::RunningServer& s
   return base::InfrastructureError("the container does not run the pinned image: " + problems);
 }
 
+// Compares what the server says it is with what the plan declares.
+base::Status CheckDeclared(const server::RunningServer& server, const plan::Arm& arm,
+                           BootRecord& boot) {
+  const auto host = boot.server.values.find("host");
+  const std::string of_url = plan::HostOf(server.url());
+  if (host != boot.server.values.end()) {
+    boot.server_host = host->second;
+  } else if (!plan::IsLoopback(of_url)) {
+    boot.server_host = of_url;
+  }
+  const std::string differs = DiffersFromPlan(arm.identity, boot.server.values);
+  if (differs.empty()) return {};
+  return base::InfrastructureError(differs + "; correct the plan, or what sends requests to " +
+                                   base::Visible(server.url()));
+}
+
 constexpr std::chrono::seconds kProbeLimit{60};
 constexpr std::size_t kProbeValueBytes = std::size_t{64} << 10;
 
@@ -404,8 +421,8 @@ base::Status CheckIdentity(const BootRequest& request, const server::RunningServ
 }
 
 // Identity, image and facts of a server that has become ready.
-base::Status LearnWhatItIs(const BootRequest& request, load::Transport& transport, Watched& watched,
-                           BootRecord& boot) {
+base::Status LearnWhatItIs(const BootRequest& request, const plan::Arm& arm,
+                           load::Transport& transport, Watched& watched, BootRecord& boot) {
   server::RunningServer& server = *watched.server;
   const Environment& environment = request.environment;
   UG_ASSIGN(boot.server, server.Identify());
@@ -417,7 +434,8 @@ base::Status LearnWhatItIs(const BootRequest& request, load::Transport& transpor
   boot.facts = watched.Facts();
   UG_TRY(evidence::WriteBoot(request.layout, boot));
   UG_TRY(evidence::WriteFacts(request.layout, boot));
-  return KeepImageProof(request, server, boot, "after the start");
+  UG_TRY(KeepImageProof(request, server, boot, "after the start"));
+  return CheckDeclared(server, arm, boot);
 }
 
 // What is known of a server that was ready or has measured, before it is stopped.
@@ -574,8 +592,10 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   boot.ready_after = ready->after;
   boot.version = ready->version;
   boot.stages.insert(boot.stages.end(), ready->stages.begin(), ready->stages.end());
-  if (const auto learned = LearnWhatItIs(request, *transports.front(), watched, boot); !learned) {
-    return give_up(learned.error());
+  if (const auto learned = LearnWhatItIs(request, *arm, *transports.front(), watched, boot);
+      !learned) {
+    boot.stopped = StopReason::kIdentity;
+    return give_up(base::At(fmt::format("boot {} ({})", boot.number, boot.arm), learned.error()));
   }
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));

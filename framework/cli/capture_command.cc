@@ -90,16 +90,6 @@ void SweepDeadRuns(const evidence::Layout& layout, const base::Clock& clock,
   }
 }
 
-// The cleaner of a run's containers; its argument is the run's id. The watchdog has the
-// runner's environment, which names the engine.
-constexpr const char* kEngineCleaner = "engine";
-base::Status RemoveContainers(const std::string& run_id, std::chrono::milliseconds) {
-  UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
-  UG_ASSIGN(const auto engine, docker::Engine::Connect(std::move(address)));
-  UG_TRY(docker::RemoveRun(*engine, run_id));
-  return {};
-}
-
 // Removes what dead runs left in the engine. What cannot be removed is told and keeps
 // nobody from measuring.
 void SweepEngine(const docker::Engine& engine, const base::Clock& clock,
@@ -126,7 +116,7 @@ Result<std::unique_ptr<server::Launcher>> MakeDocker(const LauncherParts& parts)
   UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
   UG_ASSIGN(auto engine, docker::Engine::Connect(std::move(address)));
   SweepEngine(*engine, parts.clock, parts.say);
-  UG_TRY(parts.watchdog.AddCleaner(kEngineCleaner, parts.run_id));
+  UG_TRY(parts.watchdog.AddCleaner(docker::kRunCleaner, parts.run_id));
   return docker::MakeDockerLauncher(parts.clock, std::move(engine),
                                     docker::DefaultDockerOptions(parts.clock));
 }
@@ -265,7 +255,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   }
   // A boot that could not be ended in order may have left a container.
   if (result && plan.plan.server.launcher == plan::LauncherKind::kDocker) {
-    UG_TRY(watchdog.RemoveCleaner(kEngineCleaner, run_id));
+    UG_TRY(watchdog.RemoveCleaner(docker::kRunCleaner, run_id));
   }
   // Results of gates belong to the evidence that was there before.
   if (!result || result->outcome != capture::Outcome::kReused) {
@@ -289,7 +279,7 @@ Result<ExitCode> Watch(const WatchdogOptions& options) {
   constexpr int kPipe = 3;
   server::RunWatchdog(
       kPipe, options.run_id,
-      {{kEngineCleaner, RemoveContainers}, {command::kArgvCleaner, command::RunCleanup}});
+      {{command::kArgvCleaner, command::RunCleanup}, {docker::kRunCleaner, docker::CleanRun}});
   return ExitCode::kAccept;
 }
 

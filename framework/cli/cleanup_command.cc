@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -51,12 +53,14 @@ class Cleaning {
     }
   }
 
-  // Of one run, or of all whose runner is gone. Where no engine is, there are none.
+  // Of one run, or of all whose runner is gone.
   void Containers(const std::optional<std::string>& run_id) {
     const auto address = docker::FindEngine();
     const auto engine =
         address ? docker::Engine::Connect(*address)
                 : Result<std::shared_ptr<const docker::Engine>>(tl::unexpected(address.error()));
+    // The engine that nobody named need not be there, nor let this user in.
+    if (!engine && std::getenv("DOCKER_HOST") != nullptr) return Problem(engine.error());
     if (!engine) {
       fmt::print(stderr, "containers were not looked for: {}\n", engine.error().message);
       return;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/gates/coverage.h"
 #include "framework/gates/facts.h"
@@ -134,6 +136,21 @@ std::vector<std::string> Surplus(const std::vector<std::string>& from,
   return surplus;
 }
 
+// What stands before the plan's command: of a container the entrypoint, the plan's
+// own or that of the pinned image, which the launcher wrote down.
+std::vector<std::string> Entrypoint(const plan::ResolvedPlan& plan, const BootRecord& boot) {
+  if (plan.server.docker.entrypoint) return *plan.server.docker.entrypoint;
+  std::vector<std::string> entrypoint;
+  const auto recorded = boot.server.values.find("image entrypoint");
+  if (recorded == boot.server.values.end()) return entrypoint;
+  const auto json = base::ParseJson(recorded->second);
+  if (!json || !json->is_array()) return entrypoint;
+  for (const base::Json& argument : *json) {
+    if (argument.is_string()) entrypoint.push_back(argument.get<std::string>());
+  }
+  return entrypoint;
+}
+
 void FindArgumentProblems(const plan::ResolvedPlan& plan, const plan::Arm& arm,
                           const BootRecord& boot, std::vector<Problem>& problems) {
   if (plan.server.launcher == plan::LauncherKind::kEndpoint) return;  // nothing was started
@@ -144,6 +161,15 @@ void FindArgumentProblems(const plan::ResolvedPlan& plan, const plan::Arm& arm,
     return;
   }
   if (plan.server.launcher == plan::LauncherKind::kProcess) argv.erase(argv.begin());
+  if (plan.server.launcher == plan::LauncherKind::kDocker) {
+    const auto entrypoint = Entrypoint(plan, boot);
+    if (argv.size() >= entrypoint.size() &&
+        std::equal(entrypoint.begin(), entrypoint.end(), argv.begin())) {
+      argv.erase(argv.begin(), argv.begin() + std::ssize(entrypoint));
+    }
+    // Without a command in the plan it is the pinned image's.
+    if (arm.command.empty() && !plan.server.docker.entrypoint) return;
+  }
   const std::vector<std::string> expected = plan.server.launcher == plan::LauncherKind::kCommand
                                                 ? plan::LaunchArgv(plan.server, arm)
                                                 : arm.command;
@@ -292,9 +318,8 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
                                                              Shown(of.name), BootText(*boot))});
     } else {
       hosts[boot->host].push_back(number);
+      servers[boot->server_host.empty() ? boot->host : boot->server_host].push_back(number);
     }
-    const std::string& served_by = boot->server_host.empty() ? boot->host : boot->server_host;
-    if (!served_by.empty()) servers[served_by].push_back(number);
     gpus[GpusText(*boot)].push_back(number);
   }
   if (hosts.size() > 1) {

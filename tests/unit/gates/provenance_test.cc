@@ -317,6 +317,35 @@ TEST(ProvenanceGate, WhatIsNotProvedIsAConditionOfEveryDecision) {
                           Digest('8') + " by its plan"));
 }
 
+TEST(ProvenanceGate, AnEntrypointStandsBeforeTheCommandOfAContainer) {
+  Experiment e = MakeExperiment();
+  e.plan.server.launcher = plan::LauncherKind::kDocker;
+  for (auto& arm : e.plan.arms) {
+    arm.executable.reset();
+    arm.image = "registry/vllm@sha256:" + Digest('9');
+  }
+  for (int number : {1, 2}) {
+    e.Boot(number).pins = {{"image", Digest('9'), Digest('9')}};
+    e.Boot(number).argv = {"/serve", "--fast", "--port", "$PORT"};
+    e.Boot(number).server.values["image entrypoint"] = R"(["/serve","--fast"])";
+  }
+  EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
+  // Not the image's: something that nobody wrote down was started with it.
+  e.Boot(2).server.values["image entrypoint"] = R"(["/serve"])";
+  EXPECT_EQ(Judge(e, Provenance()).finding, Finding::kArgumentsDiffer);
+  EXPECT_THAT(Judge(e, Provenance()).message,
+              HasSubstr("boot 2 (candidate): its command has \"--fast\", not in the plan"));
+  // The plan's own replaces it.
+  e.plan.server.docker.entrypoint = {"/serve", "--fast"};
+  EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
+  // Without a command in the plan the pinned image's own runs.
+  e.plan.server.docker.entrypoint.reset();
+  for (auto& arm : e.plan.arms) arm.command.clear();
+  EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
+  e.Boot(1).server.values["image entrypoint"] = "hostile";
+  EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
+}
+
 TEST(ProvenanceGate, APlanWithOnlyACandidateIsJudgedByWhatThereIs) {
   Experiment e = MakeExperiment();
   e.plan.arms.erase(e.plan.arms.begin());

@@ -153,13 +153,15 @@ TEST_P(LauncherMessages, NameThePlaceTheCauseAndWhatToDo) {
 
 std::vector<BadEdit> Command() {
   const std::string_view p = kCommandPlan;
-  const std::string server = "  launcher: command\n  command: [serve, --port, $PORT]\n";
-  const std::string launch(p.substr(p.find("  launch:"), p.find("arms:") - p.find("  launch:")));
   return {
       {"no_launch",
        p,
-       server + launch,
-       "  ^" + server.substr(2),
+       "launcher: command\n  command: [serve, --port, $PORT]\n"
+       "  launch:\n    start: [srun, --job-name=$RUN, \"--container-image=$IMAGE_FILE\", "
+       "$COMMAND]\n"
+       "    stop: [scancel, --name=$RUN]\n    cleanup: [scancel, --name=$RUN]\n    address: "
+       "[./address, $RUN]\n    identity: [./identity]\n    logs: [logs/$RUN-$BOOT.out]\n",
+       "^launcher: command\n  command: [serve, --port, $PORT]\n",
        {"the server has no \"launch\": say how a server is started: launch: {start: [...]}"}},
       {"no_start",
        p,

@@ -130,5 +130,22 @@ TEST(ShippedPlans, EveryLauncherTemplateResolves) {
               testing::ElementsAre("apptainer", "kubectl", "nerdctl", "podman", "srun-pyxis"));
 }
 
+TEST(ShippedPlans, VllmCpuResolves) {
+  const auto loaded = LoadPlan(fs::path(UPGRADE_GATE_PLANS_DIR) / "vllm-cpu.yaml");
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  const ResolvedPlan& plan = loaded->plan;
+  EXPECT_EQ(plan.server.launcher, LauncherKind::kProcess);
+  // Two versions under one command, on one model.
+  EXPECT_EQ(plan.baseline()->command, plan.candidate()->command);
+  EXPECT_NE(plan.baseline()->executable->path, plan.candidate()->executable->path);
+  ASSERT_EQ(plan.baseline()->files.size(), 3U);
+  ASSERT_EQ(plan.candidate()->files.size(), 3U);
+  EXPECT_NE(plan.baseline()->files[0].path, plan.candidate()->files[0].path);
+  for (const std::size_t model : {1U, 2U}) {
+    EXPECT_EQ(plan.baseline()->files[model].path, plan.candidate()->files[model].path);
+  }
+  EXPECT_NE(plan.FindGate("provenance"), nullptr);
+}
+
 }  // namespace
 }  // namespace upgrade_gate::plan

@@ -316,7 +316,7 @@ TEST_F(ReadinessTest, TimesTheStages) {
   EXPECT_EQ(ready->stages[2].first, "ready");
   const base::Nanoseconds least[] = {1s, 2500ms, 2500ms};
   base::Nanoseconds sum{};
-  for (int i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_GE(ready->stages[i].second, least[i]) << i;
     EXPECT_LE(ready->stages[i].second, least[i] + 1s) << i;
     sum += ready->stages[i].second;
