@@ -47,7 +47,7 @@ precise_wait: 40us
 """
 
 ACCURACY = [
-    Case("c8", input_tokens=128, output_tokens=64, requests=128, concurrency=8),
+    Case("c8", input_tokens=128, output_tokens=64, requests=64, concurrency=8),
     Case("c128", input_tokens=128, output_tokens=64, requests=512, concurrency=128),
     Case("rate-40", input_tokens=128, output_tokens=64, requests=400, rate=40),
 ]
@@ -76,7 +76,8 @@ FAULTS = {
     "missing_usage": ("no usage, though asked for", ""),
     "no_finish_reason": ("`finish_reason` stays null", ""),
     "after_done": ("an event after `[DONE]`", ""),
-    "stall": ("silent for 3 s after 5 tokens (ours: `--stall-limit 1s`)", "after_tokens: 5, for: 3s"),
+    # Our `--stall-limit` is 1 s.
+    "stall": ("silent for 3 s after 5 tokens", "after_tokens: 5, for: 3s"),
     "linger": ("the body never ends after `[DONE]`", ""),
 }
 
@@ -264,7 +265,7 @@ def said_of_faulty(run):
     sent = len(run.record)
     bad = sum(is_struck(request) for request in run.record)
     if run.report is None:
-        return "no report: waited for ever" if run.ending == "timeout" else f"no report: {run.ending}"
+        return f"no report: {'waited for ever' if run.ending == 'timeout' else run.ending}"
     succeeded, failed = run.report.succeeded, run.report.failed
     if bad == 0:
         return f"{succeeded} succeeded, {failed} failed of {sent}"
@@ -361,7 +362,7 @@ def measure_accuracy(tools, options, run):
 
 def measure_faults(tools, options, run):
     print("## Faulty requests\n")
-    print(f"{FAULTY.requests} requests, about half of them struck, {FAULTY.concurrency} in flight.\n")
+    print(f"{FAULTY.requests} requests, half of them struck, {FAULTY.concurrency} in flight.\n")
     rows = []
     kinds = options.kinds.split(",") if options.kinds else list(FAULTS)
     for kind in kinds:
