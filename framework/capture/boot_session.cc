@@ -12,12 +12,14 @@
 
 #include "framework/base/text.h"
 #include "framework/capture/case_prompts.h"
+#include "framework/capture/identity.h"
 #include "framework/evidence/image_proof.h"
 #include "framework/evidence/store.h"
 #include "framework/load/driver.h"
 #include "framework/load/prime.h"
 #include "framework/load/schedule.h"
 #include "framework/load/shards.h"
+#include "framework/plan/server_url.h"
 #include "framework/probes/readiness.h"
 #include "framework/probes/server_facts.h"
 #include "framework/probes/server_tokenizer.h"
@@ -191,11 +193,33 @@ class Session {
         round.warmup = std::move(warmup);
         std::move(warmup_streams.begin(), warmup_streams.end(), std::back_inserter(streams));
       }
-      // An interrupted round is not evidence: its case is measured again.
+      // A round that was served by nobody knows what is not evidence: it is missing then.
+      const bool whole =
+          result.stopped == StopReason::kNone || result.stopped == StopReason::kGuard;
+      std::string unknown;
+      if (whole && watched_.Lost().empty()) {
+        const auto now = server_.Identify();
+        const std::string changed = now ? ChangedSince(boot_.server, *now) : "";
+        if (!changed.empty()) {
+          boot_.stopped = StopReason::kIdentity;
+          boot_.stop_detail = fmt::format(
+              "{} in case {} round {}, which is not kept: another server answered than at the "
+              "start of the boot",
+              changed, of.name, number);
+          return false;
+        }
+        // A server that cannot be asked is lost, and what failed by that stays counted.
+        if (!now) unknown = "its identity could not be asked for: " + now.error().message;
+      }
+      // Nor is an interrupted one: its case is measured again.
       if (result.stopped != StopReason::kInterrupted) {
         UG_TRY(evidence::WriteRound(request_.layout, round, streams,
                                     [&] { request_.environment.at(Moment::kBeforeRename); }));
         UG_TRY(Report(round));
+      }
+      if (!unknown.empty()) {
+        result.stopped = StopReason::kServiceLost;
+        result.stop_detail = std::move(unknown);
       }
       UG_ASSIGN(const bool goes_on, GoesOn(result, of.name, number));
       if (!goes_on) return false;
@@ -214,6 +238,7 @@ class Session {
     loop.stall_limit = workload.stall_limit;
     loop.keep_streams = workload.keep_streams;
     loop.spool_folder = request_.layout.run();
+    loop.redact = request_.environment.redact;
     return loop;
   }
 
@@ -296,6 +321,7 @@ class Session {
 };
 
 base::Sha256Hex IdentityOf(const std::vector<BootRecord::Pin>& pins) {
+  if (pins.empty()) return {};
   std::string lines;
   for (const BootRecord::Pin& pin : pins) lines += pin.name + " " + pin.found + "\n";
   return base::Sha256Of(lines);
@@ -315,6 +341,22 @@ base::Status KeepImageProof(const BootRequest& request, server::RunningServer& s
     problems += (problems.empty() ? "" : "; ") + finding.problem;
   }
   return base::InfrastructureError("the container does not run the pinned image: " + problems);
+}
+
+// Compares what the server says it is with what the plan declares.
+base::Status CheckDeclared(const server::RunningServer& server, const plan::Arm& arm,
+                           BootRecord& boot) {
+  const auto host = boot.server.values.find("host");
+  const std::string of_url = plan::HostOf(server.url());
+  if (host != boot.server.values.end()) {
+    boot.server_host = host->second;
+  } else if (!plan::IsLoopback(of_url)) {
+    boot.server_host = of_url;
+  }
+  const std::string differs = DiffersFromPlan(arm.identity, boot.server.values);
+  if (differs.empty()) return {};
+  return base::InfrastructureError(differs + "; correct the plan, or what sends requests to " +
+                                   base::Visible(server.url()));
 }
 
 constexpr std::chrono::seconds kProbeLimit{60};
@@ -356,39 +398,44 @@ std::vector<evidence::Fact> RunFactProbes(const BootRequest& request, const std:
   return facts;
 }
 
-// "image sha256:1… at the start, sha256:2… at the end"; empty: the same. Warnings
-// may come as a server runs.
-std::string IdentityChange(const evidence::ServerIdentity& start,
-                           const evidence::ServerIdentity& end) {
-  std::map<std::string, std::pair<std::string, std::string>> values;
-  for (const auto& [name, value] : start.values) values[name].first = value;
-  for (const auto& [name, value] : end.values) values[name].second = value;
-  values["id"] = {start.id, end.id};
-  std::vector<std::string> changes;
-  for (const auto& [name, value] : values) {
-    if (value.first == value.second) continue;
-    const auto shown = [](const std::string& text) {
-      return text.empty() ? "none" : base::Shorten(base::Visible(text), 120);
-    };
-    changes.push_back(fmt::format("{} {} at the start, {} at the end", name, shown(value.first),
-                                  shown(value.second)));
+// The machine that serves, where it is not known to be this one: what the server says
+// it is, otherwise the host of its URL.
+std::string ServerHostOf(const evidence::ServerIdentity& identity, const std::string& url) {
+  if (const auto said = identity.values.find("host"); said != identity.values.end()) {
+    return said->second;
   }
-  return base::JoinList(changes);
+  std::string host = plan::HostOf(url);
+  return plan::IsLoopback(host) ? "" : host;
+}
+
+// Compares what the server says it is with what the plan declares.
+base::Status CheckIdentity(const BootRequest& request, const server::RunningServer& server,
+                           BootRecord& boot) {
+  const plan::Arm* const arm = request.plan.plan.FindArm(boot.arm);
+  const std::string differs = DiffersFromPlan(arm->identity, boot.server.values);
+  if (differs.empty()) return {};
+  boot.stopped = StopReason::kIdentity;
+  return base::InfrastructureError(
+      fmt::format("boot {} ({}): {}; correct the plan, or what sends requests to {}", boot.number,
+                  boot.arm, differs, base::Visible(server.url())));
 }
 
 // Identity, image and facts of a server that has become ready.
-base::Status LearnWhatItIs(const BootRequest& request, load::Transport& transport, Watched& watched,
-                           BootRecord& boot) {
+base::Status LearnWhatItIs(const BootRequest& request, const plan::Arm& arm,
+                           load::Transport& transport, Watched& watched, BootRecord& boot) {
   server::RunningServer& server = *watched.server;
   const Environment& environment = request.environment;
   UG_ASSIGN(boot.server, server.Identify());
+  boot.server_host = ServerHostOf(boot.server, server.url());
+  UG_TRY(CheckIdentity(request, server, boot));
   watched.answers = probes::AskEndpoints(transport, environment.clock, server.url(),
                                          watched.log->Endpoints(), environment.interrupted);
   watched.probed = RunFactProbes(request, server.url(), boot);
   boot.facts = watched.Facts();
   UG_TRY(evidence::WriteBoot(request.layout, boot));
   UG_TRY(evidence::WriteFacts(request.layout, boot));
-  return KeepImageProof(request, server, boot, "after the start");
+  UG_TRY(KeepImageProof(request, server, boot, "after the start"));
+  return CheckDeclared(server, arm, boot);
 }
 
 // What is known of a server that was ready or has measured, before it is stopped.
@@ -400,7 +447,7 @@ void LookBeforeStop(const Watched& watched, BootRecord& boot) {
     return;
   }
   const auto identity = watched.server->Identify();
-  boot.identity_change = identity ? IdentityChange(boot.server, *identity)
+  boot.identity_change = identity ? ChangedSince(boot.server, *identity)
                                   : "could not be asked at the end: " + identity.error().message;
 }
 
@@ -545,8 +592,10 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   boot.ready_after = ready->after;
   boot.version = ready->version;
   boot.stages.insert(boot.stages.end(), ready->stages.begin(), ready->stages.end());
-  if (const auto learned = LearnWhatItIs(request, *transports.front(), watched, boot); !learned) {
-    return give_up(learned.error());
+  if (const auto learned = LearnWhatItIs(request, *arm, *transports.front(), watched, boot);
+      !learned) {
+    boot.stopped = StopReason::kIdentity;
+    return give_up(base::At(fmt::format("boot {} ({})", boot.number, boot.arm), learned.error()));
   }
   environment.say(fmt::format("boot {}: {} ready after {:.1f} s", boot.number, boot.arm,
                               std::chrono::duration<double>(boot.ready_after).count()));

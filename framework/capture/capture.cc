@@ -187,6 +187,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
                                     Status& status) {
   UG_ASSIGN(const auto rules, server::LogRules::Load(plan.plan.server.log_rules, plan.directory));
   UG_ASSIGN(const HostLock host_lock, WaitForHost(layout, environment, status));
+  UG_TRY(environment.share_host_lock(host_lock.descriptor()));
   status.state = "booting";
   status.detail.clear();
   UG_TRY(WriteStatus(layout, status));
@@ -290,6 +291,7 @@ base::Result<CaptureResult> Capture(const plan::LoadedPlan& plan, const Layout& 
   status.started_at = record.started_at;
   status.updated_at = base::FormatUtc(environment.clock.wall());
   status.pid = getpid();
+  status.run_id = environment.run_id;
   UG_TRY(WriteStatus(layout, status));
 
   auto result = Measure(plan, layout, environment, record, status);

@@ -49,10 +49,13 @@ struct Environment {
   // Called before anything is booted: an error if the prompts cannot be had.
   std::function<base::Status()> check_prompts = [] { return base::Status(); };
   Client client;
-  std::vector<std::string> gpus;                // allocated to this capture; empty: no allocation
-  server::HostReader host = {};                 // the machine that the servers run on
-  std::string run_id;                           // the same that the watchdog knows
-  HostLockOptions host_lock;                    // held while servers may run
+  std::vector<std::string> gpus;  // allocated to this capture; empty: no allocation
+  server::HostReader host = {};   // the machine that the servers run on
+  std::string run_id;             // the same that the watchdog knows
+  HostLockOptions host_lock;      // held while servers may run
+  // Given the lock's descriptor, for whoever outlives this process and still ends its servers.
+  std::function<base::Status(int)> share_host_lock = [](int) -> base::Status { return {}; };
+  std::string redact;  // a secret that is sent; the evidence shows stars for it. Empty: none
   std::function<bool()> interrupted;            // asked often; true ends the capture cleanly
   std::function<void(const std::string&)> say;  // one progress line, for people
   std::function<void(Moment)> at = [](Moment) {};

@@ -98,6 +98,10 @@ base::Result<fs::path> HostLockFile(const char* variable) {
   return file;
 }
 
+HostLock::~HostLock() {
+  if (file_.valid()) flock(file_.get(), LOCK_UN);
+}
+
 base::Result<HostLock> HostLock::Acquire(const HostLockOptions& options, const fs::path& run,
                                          const HostLockWait& wait) {
   const std::string place = "host lock " + base::Visible(options.file.native());

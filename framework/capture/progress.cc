@@ -25,6 +25,7 @@ base::Status WriteStatus(const evidence::Layout& layout, const Status& status) {
   json["updated_at"] = status.updated_at;
   json["seconds_left"] = base::OrNull(status.seconds_left);
   json["pid"] = status.pid;
+  json["run_id"] = status.run_id;
   return base::WriteFileAtomically(layout.status(), base::WriteJson(json));
 }
 
@@ -52,6 +53,9 @@ base::Result<Status> ReadStatus(const evidence::Layout& layout) {
   UG_TRY(number("requests_done", status.requests_done));
   UG_TRY(number("requests_failed", status.requests_failed));
   UG_TRY(number("pid", status.pid));
+  if (json.contains("run_id")) {
+    UG_ASSIGN(status.run_id, base::StringMember(json, "run_id"));
+  }
   UG_ASSIGN(const Json* left, base::Member(json, "seconds_left"));
   if (left->is_number()) status.seconds_left = left->get<double>();
   return status;

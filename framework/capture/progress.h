@@ -27,6 +27,7 @@ struct Status {
   std::string updated_at;              // UTC
   std::optional<double> seconds_left;  // from the rounds done so far in this call
   int pid = 0;
+  std::string run_id;  // marks what belongs to the run; empty: of an earlier version
 
   bool running() const { return state == "waiting" || state == "booting" || state == "measuring"; }
 };

@@ -9,20 +9,26 @@
 #include <optional>
 #include <utility>
 
+#include "fixtures/command/cleanup.h"
+#include "fixtures/command/command_launcher.h"
 #include "fixtures/docker/cleanup.h"
 #include "fixtures/docker/docker_launcher.h"
+#include "fixtures/endpoint/endpoint_launcher.h"
 #include "fixtures/process/process_launcher.h"
 #include "fixtures/prompts/prompt_source.h"
 #include "framework/base/clock.h"
 #include "framework/base/digest.h"
 #include "framework/base/file.h"
 #include "framework/capture/capture.h"
+#include "framework/capture/progress.h"
 #include "framework/cli/commands.h"
 #include "framework/cli/failing_report.h"
 #include "framework/cli/signals.h"
 #include "framework/load/curl_transport.h"
 #include "framework/server/gpu_allocation.h"
+#include "framework/server/leftovers.h"
 #include "framework/server/run_argv.h"
+#include "framework/server/run_id.h"
 #include "framework/server/watchdog.h"
 
 namespace upgrade_gate::cli {
@@ -46,6 +52,44 @@ Result<capture::Client> Self() {
   return capture::Client{UPGRADE_GATE_VERSION, std::move(digest), HostIdentity()};
 }
 
+// What the runner has to end a boot in order, before the watchdog ends it all.
+constexpr std::chrono::seconds kDeadlineGrace{60};
+
+// The transports of a plan's load: authorities, token and the watched header.
+Result<load::CurlOptions> TransportOptions(const plan::LoadedPlan& plan) {
+  const plan::EndpointSettings& endpoint = plan.plan.server.endpoint;
+  load::CurlOptions curl;
+  if (!endpoint.ca_file.empty()) {
+    curl.ca_file = (std::filesystem::absolute(plan.directory) / endpoint.ca_file).string();
+  }
+  if (!endpoint.token_variable.empty()) {
+    UG_ASSIGN(curl.bearer_token, load::BearerTokenFromEnvironment(endpoint.token_variable));
+  }
+  curl.watched_header = endpoint.identity_header;
+  return curl;
+}
+
+// What is left if a watchdog was killed with its runner. What cannot be ended is told
+// and keeps nobody from measuring: it may be anybody's own business.
+void SweepDeadRuns(const evidence::Layout& layout, const base::Clock& clock,
+                   const std::function<void(const std::string&)>& say) {
+  const auto left = server::FindLeftovers();
+  if (!left) return say("what dead runs left could not be looked for: " + left.error().message);
+  for (const auto& [run_id, processes] : *left) {
+    const auto ended = server::EndLeftovers(run_id, clock);
+    say(ended ? fmt::format("run {} is dead and had left processes: {} ended", run_id, *ended)
+              : ended.error().message);
+  }
+  const auto status = capture::ReadStatus(layout);
+  const auto runner = status ? server::RunnerOf(status->run_id) : std::nullopt;
+  if (!runner || server::IsAlive(*runner)) return;
+  for (const std::filesystem::path& record : command::FindRecords(layout.live_logs())) {
+    const auto done = command::RunRecord(record);
+    say(done ? "the cleanup command of a boot whose run is dead was run"
+             : "what a dead run left could not be cleaned: " + done.error().message);
+  }
+}
+
 // Removes what dead runs left in the engine. What cannot be removed is told and keeps
 // nobody from measuring.
 void SweepEngine(const docker::Engine& engine, const base::Clock& clock,
@@ -57,15 +101,39 @@ void SweepEngine(const docker::Engine& engine, const base::Clock& clock,
   }
 }
 
-// An engine is looked for only where containers are to be started.
-Result<std::unique_ptr<server::Launcher>> MakeLauncher(
-    plan::LauncherKind kind, base::Clock& clock, server::Watchdog& watchdog,
-    const std::function<void(const std::string&)>& say) {
-  if (kind != plan::LauncherKind::kDocker) return process::MakeProcessLauncher(clock, watchdog);
+struct LauncherParts {
+  base::Clock& clock;
+  server::Watchdog& watchdog;
+  const std::string& run_id;
+  endpoint::TransportFactory make_transport;
+  endpoint::HeaderWatch& header_watch;
+  const std::function<void(const std::string&)>& say;
+};
+
+// An engine is looked for only where containers are to be started; the watchdog knows
+// how to remove what the run will have there.
+Result<std::unique_ptr<server::Launcher>> MakeDocker(const LauncherParts& parts) {
   UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
   UG_ASSIGN(auto engine, docker::Engine::Connect(std::move(address)));
-  SweepEngine(*engine, clock, say);
-  return docker::MakeDockerLauncher(clock, std::move(engine), docker::DefaultDockerOptions(clock));
+  SweepEngine(*engine, parts.clock, parts.say);
+  UG_TRY(parts.watchdog.AddCleaner(docker::kRunCleaner, parts.run_id));
+  return docker::MakeDockerLauncher(parts.clock, std::move(engine),
+                                    docker::DefaultDockerOptions(parts.clock));
+}
+
+Result<std::unique_ptr<server::Launcher>> MakeLauncher(plan::LauncherKind kind,
+                                                       const LauncherParts& parts) {
+  switch (kind) {
+    case plan::LauncherKind::kDocker:
+      return MakeDocker(parts);
+    case plan::LauncherKind::kCommand:
+      return command::MakeCommandLauncher(parts.clock, parts.watchdog);
+    case plan::LauncherKind::kEndpoint:
+      return endpoint::MakeEndpointLauncher(parts.clock, parts.make_transport, parts.header_watch);
+    case plan::LauncherKind::kProcess:
+      break;
+  }
+  return process::MakeProcessLauncher(parts.clock, parts.watchdog);
 }
 
 // Commands of the plan and of the host, with this process's own environment.
@@ -86,13 +154,6 @@ server::RunArgv HostCommands(const std::filesystem::path& directory) {
 
 Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at) {
   UG_ASSIGN(const plan::LoadedPlan plan, plan::LoadPlan(options.plan));
-  const plan::LauncherKind launched = plan.plan.server.launcher;
-  if (launched != plan::LauncherKind::kProcess && launched != plan::LauncherKind::kDocker) {
-    return base::UsageError(fmt::format(
-        "{}: launcher \"{}\" can be checked and judged but not booted by this version, which "
-        "boots: process, docker",
-        plan.file, plan::Name(launched)));
-  }
   base::SystemClock clock;
   UG_ASSIGN(const capture::Client client, Self());
   const evidence::Layout layout(std::filesystem::absolute(options.run));
@@ -120,17 +181,46 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
     UG_TRY(fail_report(gpus.error().kind, gpus.error().message));
     return tl::unexpected(gpus.error());
   }
+  auto transport_options = TransportOptions(plan);
+  if (!transport_options) {
+    UG_TRY(fail_report(transport_options.error().kind, transport_options.error().message));
+    return tl::unexpected(transport_options.error());
+  }
+  load::CurlOptions curl = std::move(*transport_options);
   CatchSignals(SecondSignal::kIgnored);
 
-  // A plain name of at most 64 bytes: it marks processes and stands in an argv.
-  const std::string run_id = fmt::format("{}-{}-{}", plan.plan.name.substr(0, 32), getpid(),
-                                         clock.wall().time_since_epoch().count());
+  const std::string run_id = server::MakeRunId(plan.plan.name, clock.wall());
+  const std::function<void(const std::string&)> say = [](const std::string& line) {
+    fmt::print(stderr, "{}\n", line);
+  };
+  SweepDeadRuns(layout, clock, say);
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return base::InfrastructureError("/proc/self/exe: cannot read: " + error.message());
   UG_ASSIGN(server::Watchdog watchdog, server::Watchdog::Start(self, run_id));
-  const auto say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-  auto made = MakeLauncher(launched, clock, watchdog, say);
+  std::optional<base::Instant> deadline;
+  if (plan.plan.deadline) {
+    deadline = clock.now() + *plan.plan.deadline;
+    UG_TRY(watchdog.SetDeadline(std::chrono::ceil<std::chrono::seconds>(
+        *plan.plan.deadline + plan.plan.server.stop_timeout + kDeadlineGrace)));
+  }
+  const auto overdue = [&] { return deadline && clock.now() >= *deadline; };
+  endpoint::HeaderWatch header_watch;
+  curl.on_watched_header = [&](std::string_view url, int status, std::string_view value) {
+    header_watch.Take(url, status, value);
+  };
+  const auto make_transport = [&](int max_connections) {
+    load::CurlOptions own = curl;
+    own.max_connections = max_connections;
+    return load::MakeCurlTransport(clock, own);
+  };
+  auto made =
+      MakeLauncher(plan.plan.server.launcher, {.clock = clock,
+                                               .watchdog = watchdog,
+                                               .run_id = run_id,
+                                               .make_transport = [&] { return make_transport(1); },
+                                               .header_watch = header_watch,
+                                               .say = say});
   if (!made) {
     UG_TRY(fail_report(made.error().kind, made.error().message));
     return tl::unexpected(made.error());
@@ -141,12 +231,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   const capture::Environment environment{
       .clock = clock,
       .launcher = *launcher,
-      .make_transport =
-          [&clock](int max_connections) {
-            load::CurlOptions curl;
-            curl.max_connections = max_connections;
-            return load::MakeCurlTransport(clock, curl);
-          },
+      .make_transport = make_transport,
       .prompts =
           [&source](const plan::Case& of, evidence::Phase phase, int round, int count,
                     load::Tokenizer& tokenizer) {
@@ -158,11 +243,20 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
       .host = {.root = "/", .run = HostCommands(plan.directory)},
       .run_id = run_id,
       .host_lock = {*host_lock, options.host_lock},
-      .interrupted = Interrupted,
+      .share_host_lock = [&](int lock) { return watchdog.Hold(lock); },
+      .redact = curl.bearer_token,
+      .interrupted = [&] { return Interrupted() || overdue(); },
       .say = say,
       .at = at,
   };
-  const auto result = capture::Capture(plan, layout, environment);
+  auto result = capture::Capture(plan, layout, environment);
+  if (!result && overdue()) {
+    result = tl::unexpected(base::At("the plan's deadline has passed", result.error()));
+  }
+  // A boot that could not be ended in order may have left a container.
+  if (result && plan.plan.server.launcher == plan::LauncherKind::kDocker) {
+    UG_TRY(watchdog.RemoveCleaner(docker::kRunCleaner, run_id));
+  }
   // Results of gates belong to the evidence that was there before.
   if (!result || result->outcome != capture::Outcome::kReused) {
     UG_TRY(base::RemoveAll(layout.fragments()));
@@ -183,7 +277,9 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
 
 Result<ExitCode> Watch(const WatchdogOptions& options) {
   constexpr int kPipe = 3;
-  server::RunWatchdog(kPipe, options.run_id);
+  server::RunWatchdog(
+      kPipe, options.run_id,
+      {{command::kArgvCleaner, command::RunCleanup}, {docker::kRunCleaner, docker::CleanRun}});
   return ExitCode::kAccept;
 }
 

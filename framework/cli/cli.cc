@@ -189,6 +189,14 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
                    "'METRIC OP VALUE': exit code 10 if it holds; repeatable")
       ->allow_extra_args(false);
 
+  CleanupOptions cleanup_options;
+  CLI::App* cleanup = add(app, "cleanup", "Show or end what dead runs left on this machine",
+                          [&] { return CleanUp(cleanup_options); });
+  auto* const of_run = cleanup->add_option("--run", cleanup_options.run, "Of this run's folder");
+  auto* const of_all = cleanup->add_flag("--all", cleanup_options.all, "Of every dead run");
+  of_run->excludes(of_all);
+  cleanup->add_flag("--dry-run", cleanup_options.dry_run, "Only show it");
+
   WatchdogOptions watchdog_options;
   CLI::App* watchdog = add(app, "watchdog", "Ends what a dead run left; started by capture itself",
                            [&] { return Watch(watchdog_options); });

@@ -92,6 +92,13 @@ struct LoadOptions {
 };
 base::Result<base::ExitCode> RunLoadTest(const LoadOptions& options);
 
+struct CleanupOptions {
+  std::optional<std::filesystem::path> run;  // of one run; absent: of all dead runs
+  bool all = false;
+  bool dry_run = false;
+};
+base::Result<base::ExitCode> CleanUp(const CleanupOptions& options);
+
 struct WatchdogOptions {
   std::string run_id;
 };

@@ -52,8 +52,9 @@ class Layout {
   std::filesystem::path lock() const { return run_ / "lock"; }
   // Of a boot that is running, or whose runner died: "logs/01-baseline.log".
   std::filesystem::path live_log(int number, const std::string& arm) const {
-    return run_ / "logs" / (BootName(number, arm) + ".log");
+    return live_logs() / (BootName(number, arm) + ".log");
   }
+  std::filesystem::path live_logs() const { return run_ / "logs"; }
 
   std::filesystem::path plan() const { return evidence() / "plan.yaml"; }
   std::filesystem::path resolved_plan() const { return evidence() / "plan.resolved.json"; }

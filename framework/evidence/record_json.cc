@@ -363,6 +363,9 @@ base::Status ReadStart(const Json& json, BootRecord& boot) {
     }
     boot.strength = *found;
   }
+  if (json.contains("server_host")) {
+    UG_ASSIGN(boot.server_host, base::StringMember(json, "server_host"));
+  }
   if (json.contains("server")) {
     UG_ASSIGN(const Json* server, Object(json, "server"));
     UG_ASSIGN(boot.server, ServerFromJson(*server));
@@ -424,6 +427,7 @@ Json BootToJson(const BootRecord& boot) {
   // What came later is written only where there is something to say, so that
   // earlier evidence reads and writes the same.
   if (!boot.gpus.empty()) json["gpus"] = boot.gpus;
+  if (!boot.server_host.empty()) json["server_host"] = Shown(boot.server_host);
   if (boot.strength != IdentityStrength::kContent) json["identity_strength"] = Name(boot.strength);
   if (boot.server != ServerIdentity{}) json["server"] = ServerToJson(boot.server);
   if (!boot.identity_change.empty()) json["identity_change"] = Shown(boot.identity_change);

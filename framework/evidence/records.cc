@@ -7,9 +7,9 @@
 namespace upgrade_gate::evidence {
 namespace {
 
-constexpr std::array kAllStopReasons = {StopReason::kNone, StopReason::kGuard,
+constexpr std::array kAllStopReasons = {StopReason::kNone,        StopReason::kGuard,
                                         StopReason::kServiceLost, StopReason::kInterrupted,
-                                        StopReason::kDeadline};
+                                        StopReason::kDeadline,    StopReason::kIdentity};
 
 }  // namespace
 
@@ -62,6 +62,8 @@ std::string_view Name(StopReason reason) {
       return "interrupted";
     case StopReason::kDeadline:
       return "deadline";
+    case StopReason::kIdentity:
+      return "identity";
   }
   UG_CHECK(false && "a stop reason without a name");
   return "";

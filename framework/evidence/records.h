@@ -72,7 +72,14 @@ struct RequestRecord {
 };
 
 // Why a round or a boot ended before its plan; kNone when it did not.
-enum class StopReason { kNone, kGuard, kServiceLost, kInterrupted, kDeadline };
+enum class StopReason {
+  kNone,
+  kGuard,
+  kServiceLost,
+  kInterrupted,
+  kDeadline,
+  kIdentity,  // what answered is not, or no longer, what it should be
+};
 std::string_view Name(StopReason reason);
 std::optional<StopReason> StopReasonFrom(std::string_view name);
 
@@ -171,8 +178,11 @@ struct BootRecord {
   int step = 0;    // from 1
   std::string arm;
   std::optional<int> resumes;  // the interrupted boot that this one continues
-  std::string host;            // identifies the machine; rounds of different hosts are never pooled
-  std::string client_sha256;   // the executable that measured
+  // Identifies the machine that measured, and the one that served where that is another
+  // or not known to be the same; rounds of different ones are never pooled.
+  std::string host;
+  std::string server_host;    // empty: `host`
+  std::string client_sha256;  // the executable that measured
   // Indices of the GPUs that were allocated to it, ascending; empty: no allocation.
   std::vector<std::string> gpus;
   std::string started_at;  // UTC

@@ -61,6 +61,32 @@ void AddAttribution(const plan::ResolvedPlan& plan, const evidence::Summary& sum
       "no attribution arm was measured: a difference is not attributable to one change");
 }
 
+// What is not proved of the bytes that ran, said beside every decision.
+void AddIdentity(const plan::ResolvedPlan& plan, const evidence::Summary& summary, Lines& lines) {
+  for (const plan::Arm& arm : plan.arms) {
+    for (const evidence::BootRecord& boot : summary.boots) {
+      if (boot.arm != arm.name || boot.strength == evidence::IdentityStrength::kContent) continue;
+      if (boot.strength == evidence::IdentityStrength::kFile) {
+        lines.push_back(fmt::format(
+            "identity of {}: its image's file was hashed, what a program "
+            "started from it was not{}",
+            Shown(arm.name),
+            arm.built_from.empty() ? ""
+                                   : "; built from " + Shown(arm.built_from) + " by its plan"));
+      } else {
+        std::vector<std::string> values;
+        for (const auto& [name, value] : arm.identity) {
+          values.push_back(Shown(name) + " " + Shown(value));
+        }
+        lines.push_back(
+            fmt::format("identity of {}: claimed by the server, not proved ({})", Shown(arm.name),
+                        values.empty() ? "the plan declares none" : base::JoinList(values)));
+      }
+      break;  // one line an arm
+    }
+  }
+}
+
 void AddFailures(const plan::ResolvedPlan& plan, const evidence::Summary& summary, Lines& lines) {
   bool any = false;
   for (const plan::Case& of : plan.workload.cases) {
@@ -136,6 +162,7 @@ std::vector<std::string> ConditionsOf(const plan::ResolvedPlan& plan,
   }
   AddBootNoise(plan, summary, lines);
   AddAttribution(plan, summary, lines);
+  AddIdentity(plan, summary, lines);
   AddFailures(plan, summary, lines);
   AddNotRun(plan, summary, lines);
   for (std::string& line : ClientLines(plan, summary)) lines.push_back(std::move(line));

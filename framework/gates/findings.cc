@@ -16,6 +16,9 @@ constexpr auto kOpen = Verdict::kInconclusive;
 
 // A pin that could not be proved leaves the relative gates alone: nothing says
 // that something else was measured, and provenance cannot pass with it.
+// The strength of an identity, weakest last: what was hashed as it was started gives no
+// finding, the hash of a file and a declared claim pass and are told, a claim without a
+// declaration is undecided.
 constexpr FindingRow kTable[] = {
     {Finding::kNone, "none", "pass", kAny, kPass, false, false},
     {Finding::kRegression, "regression", "regression", kAny, kFail, false, false},
@@ -43,6 +46,14 @@ constexpr FindingRow kTable[] = {
      false},
     {Finding::kPinUnproved, "pin_unproved", "a pin could not be proved", kProvenance, kOpen, false,
      false},
+    {Finding::kIdentityMismatch, "identity_mismatch", "the server is not what the plan declares",
+     kProvenance, kFail, true, false},
+    {Finding::kIdentityUnproved, "identity_unproved", "nothing was proved of the server",
+     kProvenance, kOpen, false, false},
+    {Finding::kIdentityClaimed, "identity_claimed", "claimed by the server, not proved",
+     kProvenance, kPass, false, false},
+    {Finding::kIdentityOfFile, "identity_of_file", "proved of the image's file alone", kProvenance,
+     kPass, false, false},
     {Finding::kClientChanged, "client_changed", "measured by different clients", kProvenance, kFail,
      true, false},
     {Finding::kPathDiffers, "path_differs", "an execution path differs, and no change is declared",

@@ -55,6 +55,10 @@ enum class Finding {
   kArgumentsDiffer,    // an arm was not started with the plan's arguments
   kPinMismatch,        // an arm was not what the plan pins
   kPinUnproved,        // a pin could not be proved
+  kIdentityMismatch,   // a server identified itself as another than the plan declares
+  kIdentityUnproved,   // nothing was proved or declared of what answered
+  kIdentityClaimed,    // what answered said so itself, and said what the plan declares
+  kIdentityOfFile,     // a file was hashed; what started from it was out of reach
   kClientChanged,      // arms were measured by different clients
   kPathDiffers,        // a fact of the execution path differs, undeclared
   kChangeMissed,       // a declared change did not come true

@@ -120,6 +120,10 @@ Json BootsJson(const evidence::Summary& summary) {
     json["stopped"] = boot.stopped == evidence::StopReason::kNone
                           ? Json(nullptr)
                           : Json(std::string(evidence::Name(boot.stopped)));
+    if (!boot.server_host.empty()) json["server_host"] = base::Visible(boot.server_host);
+    if (boot.strength != evidence::IdentityStrength::kContent) {
+      json["identity_strength"] = std::string(evidence::Name(boot.strength));
+    }
     boots.push_back(std::move(json));
   }
   return boots;

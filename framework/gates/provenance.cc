@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/gates/coverage.h"
 #include "framework/gates/facts.h"
 #include "framework/gates/findings.h"
 #include "framework/gates/kinds.h"
 #include "framework/gates/wording.h"
+#include "framework/plan/launch_argv.h"
 
 namespace upgrade_gate::gates {
 namespace {
@@ -29,12 +32,13 @@ struct Wanted {
   base::Sha256Hex sha256;  // empty: the plan gives no digest
 };
 
-std::vector<Wanted> WantedPins(const plan::Arm& arm) {
+std::vector<Wanted> WantedPins(plan::LauncherKind launcher, const plan::Arm& arm) {
   std::vector<Wanted> wanted;
   if (arm.executable) wanted.push_back({"executable", arm.executable->sha256});
+  if (arm.image_file) wanted.push_back({"image_file", arm.image_file->sha256});
   for (const plan::PinnedFile& file : arm.files)
     wanted.push_back({"file " + file.path, file.sha256});
-  if (!arm.image.empty()) {
+  if (!arm.image.empty() && launcher == plan::LauncherKind::kDocker) {
     constexpr std::string_view kMark = "@sha256:";
     const auto at = arm.image.rfind(kMark);
     wanted.push_back({"image", at == std::string::npos ? "" : arm.image.substr(at + kMark.size())});
@@ -42,9 +46,51 @@ std::vector<Wanted> WantedPins(const plan::Arm& arm) {
   return wanted;
 }
 
-void FindPinProblems(const plan::Arm& arm, const BootRecord& boot, std::vector<Problem>& problems) {
-  const auto wanted = WantedPins(arm);
-  if (wanted.empty() && boot.pins.empty()) {
+// What a server said against what the plan declares, and how far its identity goes.
+void FindIdentityProblems(const plan::Arm& arm, const BootRecord& boot,
+                          std::vector<Problem>& problems) {
+  for (const auto& [name, declared] : arm.identity) {
+    const auto said = boot.server.values.find(name);
+    if (said == boot.server.values.end()) {
+      problems.push_back({Finding::kIdentityUnproved,
+                          fmt::format("{}: the server did not say its {}, declared is \"{}\"",
+                                      BootText(boot), Shown(name), Shown(declared))});
+    } else if (said->second != declared) {
+      problems.push_back(
+          {Finding::kIdentityMismatch,
+           fmt::format("{}: the server said its {} is \"{}\", declared is \"{}\"", BootText(boot),
+                       Shown(name), Shown(said->second), Shown(declared))});
+    }
+  }
+  switch (boot.strength) {
+    case evidence::IdentityStrength::kContent:
+      break;
+    case evidence::IdentityStrength::kFile:
+      problems.push_back({Finding::kIdentityOfFile,
+                          fmt::format("{}: identity: its image's file was hashed, what a program "
+                                      "started from it was not",
+                                      BootText(boot))});
+      break;
+    case evidence::IdentityStrength::kClaimed:
+      if (arm.identity.empty()) {
+        problems.push_back({Finding::kIdentityUnproved,
+                            fmt::format("{}: nothing was proved of what answered, and the plan "
+                                        "declares no identity for it",
+                                        BootText(boot))});
+      } else {
+        problems.push_back(
+            {Finding::kIdentityClaimed,
+             fmt::format("{}: identity: claimed by the server, not proved", BootText(boot))});
+      }
+      break;
+  }
+}
+
+void FindPinProblems(const plan::ResolvedPlan& plan, const plan::Arm& arm, const BootRecord& boot,
+                     std::vector<Problem>& problems) {
+  const auto wanted = WantedPins(plan.server.launcher, arm);
+  const bool claimed = boot.strength == evidence::IdentityStrength::kClaimed;
+  if (wanted.empty() && boot.pins.empty() && !claimed) {
     problems.push_back({Finding::kPinUnproved, BootText(boot) + ": nothing of it is pinned"});
   }
   for (const Wanted& want : wanted) {
@@ -90,8 +136,24 @@ std::vector<std::string> Surplus(const std::vector<std::string>& from,
   return surplus;
 }
 
+// What stands before the plan's command: of a container the entrypoint, the plan's
+// own or that of the pinned image, which the launcher wrote down.
+std::vector<std::string> Entrypoint(const plan::ResolvedPlan& plan, const BootRecord& boot) {
+  if (plan.server.docker.entrypoint) return *plan.server.docker.entrypoint;
+  std::vector<std::string> entrypoint;
+  const auto recorded = boot.server.values.find("image entrypoint");
+  if (recorded == boot.server.values.end()) return entrypoint;
+  const auto json = base::ParseJson(recorded->second);
+  if (!json || !json->is_array()) return entrypoint;
+  for (const base::Json& argument : *json) {
+    if (argument.is_string()) entrypoint.push_back(argument.get<std::string>());
+  }
+  return entrypoint;
+}
+
 void FindArgumentProblems(const plan::ResolvedPlan& plan, const plan::Arm& arm,
                           const BootRecord& boot, std::vector<Problem>& problems) {
+  if (plan.server.launcher == plan::LauncherKind::kEndpoint) return;  // nothing was started
   std::vector<std::string> argv = boot.argv;
   if (argv.empty()) {
     problems.push_back(
@@ -99,9 +161,21 @@ void FindArgumentProblems(const plan::ResolvedPlan& plan, const plan::Arm& arm,
     return;
   }
   if (plan.server.launcher == plan::LauncherKind::kProcess) argv.erase(argv.begin());
-  if (argv == arm.command) return;
-  const auto more = Surplus(argv, arm.command);
-  const auto less = Surplus(arm.command, argv);
+  if (plan.server.launcher == plan::LauncherKind::kDocker) {
+    const auto entrypoint = Entrypoint(plan, boot);
+    if (argv.size() >= entrypoint.size() &&
+        std::equal(entrypoint.begin(), entrypoint.end(), argv.begin())) {
+      argv.erase(argv.begin(), argv.begin() + std::ssize(entrypoint));
+    }
+    // Without a command in the plan it is the pinned image's.
+    if (arm.command.empty() && !plan.server.docker.entrypoint) return;
+  }
+  const std::vector<std::string> expected = plan.server.launcher == plan::LauncherKind::kCommand
+                                                ? plan::LaunchArgv(plan.server, arm)
+                                                : arm.command;
+  if (argv == expected) return;
+  const auto more = Surplus(argv, expected);
+  const auto less = Surplus(expected, argv);
   std::vector<std::string> parts;
   if (!more.empty()) parts.push_back("has " + base::JoinList(more) + ", not in the plan");
   if (!less.empty()) parts.push_back("lacks " + base::JoinList(less) + " of the plan");
@@ -232,6 +306,7 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
     }
   }
   std::map<std::string, std::vector<int>> hosts;
+  std::map<std::string, std::vector<int>> servers;
   std::map<std::string, std::vector<int>> gpus;
   std::vector<const BootRecord*> records;
   for (const int number : boots) {
@@ -243,6 +318,7 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
                                                              Shown(of.name), BootText(*boot))});
     } else {
       hosts[boot->host].push_back(number);
+      servers[boot->server_host.empty() ? boot->host : boot->server_host].push_back(number);
     }
     gpus[GpusText(*boot)].push_back(number);
   }
@@ -250,6 +326,13 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
     problems.push_back(
         {Finding::kHostsDiffer, fmt::format("{}: measured on different hosts: {}", Shown(of.name),
                                             GroupsText(hosts, false))});
+  }
+  if (hosts.size() == 1 && servers.size() > 1) {
+    problems.push_back(
+        {Finding::kHostsDiffer,
+         fmt::format("{}: served by different hosts: {}; where these are names of one machine, let "
+                     "the identity command print its \"host\"",
+                     Shown(of.name), GroupsText(servers, false))});
   }
   // Of one host: another one is another finding, and its indices mean other GPUs.
   if (hosts.size() == 1 && gpus.size() > 1) {
@@ -296,13 +379,22 @@ std::vector<Problem> FindProblems(const plan::ResolvedPlan& plan, const evidence
       continue;
     }
     boots.push_back(boot);
-    FindPinProblems(*arm, *boot, problems);
+    FindPinProblems(plan, *arm, *boot, problems);
+    FindIdentityProblems(*arm, *boot, problems);
     FindArgumentProblems(plan, *arm, *boot, problems);
   }
   FindClientProblems(boots, problems);
   for (const plan::Case* of : cases) FindCaseProblems(plan, summary, *of, arms, problems);
   return problems;
 }
+
+namespace {
+
+int Weight(Verdict verdict) {
+  return verdict == Verdict::kFail ? 2 : verdict == Verdict::kInconclusive ? 1 : 0;
+}
+
+}  // namespace
 
 GateResult JudgeProvenance(const plan::ResolvedPlan& plan, const plan::Gate& gate,
                            const evidence::Summary& summary) {
@@ -326,18 +418,20 @@ GateResult JudgeProvenance(const plan::ResolvedPlan& plan, const plan::Gate& gat
   if (cases.empty() || arms.empty()) {
     problems.push_back({Finding::kNotMeasured, "there is nothing to prove the provenance of"});
   }
-  // What fails is said before what is only unknown.
+  // What fails is said before what is only unknown, and that before what is only told.
   std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
-    const auto fails = [](const Problem& p) { return RowOf(p.finding).verdict == Verdict::kFail; };
-    return fails(a) && !fails(b);
+    return Weight(RowOf(a.finding).verdict) > Weight(RowOf(b.finding).verdict);
   });
 
   result.boots = static_cast<int>(UsedBoots(summary, cases, arms).size());
   for (const plan::Case* of : cases) {
     for (const std::string& arm : arms) result.rounds += Cover(plan, summary, *of, arm).rounds;
   }
-  std::vector<std::string> sentences;
-  for (const Problem& problem : problems) sentences.push_back(problem.sentence);
+  std::vector<std::string> sentences, notes;
+  for (const Problem& problem : problems) {
+    const bool passes = RowOf(problem.finding).verdict == Verdict::kPass;
+    (passes ? notes : sentences).push_back(problem.sentence);
+  }
   result.explanation.push_back(
       fmt::format("provenance of {} in {}: pins and arguments against the plan, one client, one "
                   "host and one set of GPUs a case, identical request bodies round by round",
@@ -351,23 +445,25 @@ GateResult JudgeProvenance(const plan::ResolvedPlan& plan, const plan::Gate& gat
   for (const Problem& problem : problems) {
     result.explanation.push_back(fmt::format("  {}: {}", Name(problem.finding), problem.sentence));
   }
-  if (problems.empty()) {
+  if (sentences.empty()) {
     result.verdict = Verdict::kPass;
-    result.finding = Finding::kNone;
+    result.finding = problems.empty() ? Finding::kNone : problems.front().finding;
     result.message = fmt::format(
         "pins, arguments, client, host and inputs are what the plan says ({}, {}, {}{}): pass",
         Count(result.boots, "boot"), Count(result.rounds, "round"), Count(cases.size(), "case"),
         facts > 0 ? ", " + Count(facts, "fact") : "");
+    if (!notes.empty()) result.message += fmt::format("; {}", fmt::join(notes, "; "));
   } else {
     result.verdict = RowOf(problems.front().finding).verdict;
     result.finding = problems.front().finding;
     result.message =
-        fmt::format("{}: {}", Count(problems.size(), "problem"), fmt::join(sentences, "; "));
+        fmt::format("{}: {}", Count(sentences.size(), "problem"), fmt::join(sentences, "; "));
+    if (!notes.empty()) result.message += fmt::format("; told: {}", fmt::join(notes, "; "));
   }
   result.explanation.push_back(
       fmt::format("  verdict: {} ({})", Name(result.verdict), Describe(result.finding)));
   result.explanation.emplace_back(
-      problems.empty()
+      sentences.empty()
           ? "  next: nothing to do"
           : "  next: check pins and arguments in boots/*/boot.json, and capture again");
   return result;

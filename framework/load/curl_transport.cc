@@ -75,12 +75,17 @@ struct Transfer {
   std::size_t header_bytes = 0;
   std::string over_cap;
   ResponseHead head;
+  std::string watched;  // the value of CurlOptions::watched_header
 };
 
 class CurlTransport final : public Transport {
  public:
   CurlTransport(base::Clock& clock, const CurlOptions& options)
-      : clock_(clock), options_(options), stamps_(clock) {}
+      : clock_(clock), options_(options), stamps_(clock) {
+    for (char& c : options_.watched_header) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+  }
   ~CurlTransport() override;
   base::Status Open();
 
@@ -229,8 +234,10 @@ std::size_t CurlTransport::OnHeader(char* data, std::size_t size, std::size_t co
   }
   if (transfer.head_delivered) return line.size();  // a trailer
   std::string_view value;
+  if (IsField(line, transfer.transport->options_.watched_header, value)) transfer.watched = value;
   if (line.starts_with("HTTP/")) {
     transfer.head = {};
+    transfer.watched.clear();
   } else if (IsField(line, "content-type", value)) {
     transfer.head.content_type = value;
   } else if (IsField(line, "retry-after", value)) {
@@ -242,6 +249,10 @@ std::size_t CurlTransport::OnHeader(char* data, std::size_t size, std::size_t co
     transfer.head.status = static_cast<int>(status);
     transfer.head_delivered = true;
     transfer.transport->delivered_ = true;
+    const CurlOptions& options = transfer.transport->options_;
+    if (!options.watched_header.empty()) {
+      options.on_watched_header(transfer.url, transfer.head.status, transfer.watched);
+    }
     const base::Instant read = transfer.transport->clock_.now();
     transfer.sink->OnHead(transfer.id, transfer.head,
                           transfer.transport->ArrivalAt(transfer, read).at);

@@ -8,8 +8,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,10 @@ struct CurlOptions {
   // PEM file of the authorities that https servers are verified against; empty:
   // the system's. There is no way not to verify.
   std::string ca_file;
+  // A header whose value, empty where it is missing, is shown to `on_watched_header`
+  // with each response's head, on the thread that polls. Empty: none.
+  std::string watched_header;
+  std::function<void(std::string_view url, int status, std::string_view value)> on_watched_header;
   std::string unix_socket;  // the path to connect to, whatever the host of the URL; empty: TCP
 };
 

@@ -107,6 +107,8 @@ Decoded DecodePlan(const Node& root, Errors& errors) {
                              [&](const Value& v) { DecodeGates(v, &plan.gates); });
 
   if (const auto noise = top.Take("boot_noise")) DecodeBootNoise(*noise, &plan.boot_noise);
+  top.Optional("deadline", &plan.deadline,
+               Span{std::chrono::seconds(10), std::chrono::hours(24 * 30)});
   if (const auto changes = top.Take("expected_changes")) {
     DecodeExpectedChanges(*changes, &plan.expected_changes);
   }

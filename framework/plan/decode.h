@@ -1,7 +1,9 @@
 // The sections of a plan, one function each; errors go to the context.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +34,13 @@ Decoded DecodePlan(const Node& root, Errors& errors);
 std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* server);
 void DecodeArms(const Value& value, std::optional<LauncherKind> launcher,
                 std::vector<ArmOverlay>* arms);
+// The keys of `server:` and of an arm that the launchers command and endpoint have of
+// their own: read where they belong, refused elsewhere. The two functions read a pinned
+// file and an image reference as other launchers' arms have them.
+void DecodeLaunchers(Mapping& m, std::optional<LauncherKind> launcher, ServerSettings* server);
+void DecodeLaunchedArm(Mapping& m, std::optional<LauncherKind> launcher, ArmOverlay* arm,
+                       const std::function<void(const Value&, PinnedFile*)>& pinned_file,
+                       const std::function<void(const Value&, std::optional<std::string>*)>& image);
 void DecodeOrder(const Value& value, std::vector<BootStep>* order);
 void DecodeWorkload(const Value& value, Workload* workload);
 void DecodeGates(const Value& value, std::vector<Gate>* gates);

@@ -191,6 +191,10 @@ void DecodeArm(const Value& value, std::optional<LauncherKind> launcher, ArmOver
   } else if (launcher == LauncherKind::kProcess) {
     m.Refuse("image", kNotDocker);
   }
+  DecodeLaunchedArm(
+      m, launcher, arm,
+      [](const Value& v, PinnedFile* file) { DecodePinnedFile(v, "the image's file", file); },
+      DecodeImage);
   if (launcher != LauncherKind::kProcess) {
     if (const auto image = m.Take("image")) DecodeImage(*image, &arm->image);
   }
@@ -272,8 +276,11 @@ void DecodeEnvironment(const Value& value, Environment* env) {
 std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* server) {
   Mapping m(value.context, value.node, "the server", value.path);
   std::optional<LauncherKind> launcher;
-  const Choices<LauncherKind> launchers = {{Name(LauncherKind::kDocker), LauncherKind::kDocker},
-                                           {Name(LauncherKind::kProcess), LauncherKind::kProcess}};
+  const Choices<LauncherKind> launchers = {
+      {Name(LauncherKind::kDocker), LauncherKind::kDocker},
+      {Name(LauncherKind::kProcess), LauncherKind::kProcess},
+      {Name(LauncherKind::kCommand), LauncherKind::kCommand},
+      {Name(LauncherKind::kEndpoint), LauncherKind::kEndpoint}};
   if (m.Required("launcher", &launcher, launchers)) server->launcher = *launcher;
   if (const auto command = m.Take("command");
       command && Read(*command, &server->command, Text::kMayBeEmpty)) {
@@ -285,6 +292,8 @@ std::optional<LauncherKind> DecodeServer(const Value& value, ServerSettings* ser
   if (const auto deadlines = m.Take("deadlines")) DecodeDeadlines(*deadlines, &server->limits);
   if (const auto rules = m.Take("log_rules")) DecodeLogRules(*rules, &server->log_rules);
   if (const auto facts = m.Take("facts")) DecodeFactProbes(*facts, &server->fact_probes);
+  DecodeLaunchers(m, launcher, server);
+  if (launcher == LauncherKind::kCommand || launcher == LauncherKind::kEndpoint) return launcher;
 
   if (launcher == LauncherKind::kProcess) {
     for (const char* key : {"mounts", "gpus", "ipc", "pull"}) m.Refuse(key, kNotDocker);

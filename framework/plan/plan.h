@@ -93,6 +93,9 @@ struct CommandSettings {
 struct EndpointSettings {
   std::string identity_header;        // of every answer; empty: none
   std::vector<std::string> identity;  // argv that prints a JSON object of texts; empty: none
+  std::string ca_file;                // PEM file, relative to the plan; empty: the system's
+  // The variable of the runner's environment that holds the bearer token; empty: none.
+  std::string token_variable;
 };
 
 // How long each part of a start may take; absent: as long as `ready.timeout` lets.
@@ -407,6 +410,8 @@ struct Plan {
   std::vector<ArmOverlay> arms;
   std::vector<BootStep> order;  // cases empty / rounds 0 where the file does not say
   BootNoise boot_noise;
+  // Of a whole capture; then the watchdog ends what was started. Absent: none.
+  std::optional<std::chrono::milliseconds> deadline;
   Workload workload;
   std::vector<ExpectedChange> expected_changes;
   std::vector<std::string> not_covered;
@@ -421,6 +426,8 @@ struct ResolvedPlan {
   std::vector<Arm> arms;
   std::vector<BootStep> order;
   BootNoise boot_noise;
+  // Of a whole capture; then the watchdog ends what was started. Absent: none.
+  std::optional<std::chrono::milliseconds> deadline;
   Workload workload;
   std::vector<ExpectedChange> expected_changes;
   std::vector<std::string> not_covered;

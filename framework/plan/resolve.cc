@@ -144,6 +144,7 @@ ResolvedPlan ResolvePlan(const Plan& plan, const Incomplete& incomplete, Errors&
   resolved.server.command.clear();
   resolved.server.env.clear();
   resolved.boot_noise = plan.boot_noise;
+  resolved.deadline = plan.deadline;
   resolved.workload = plan.workload;
   resolved.expected_changes = plan.expected_changes;
   resolved.not_covered = plan.not_covered;

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "framework/plan/launch_argv.h"
 #include "framework/plan/resolve.h"
 
 namespace upgrade_gate::plan {
@@ -83,7 +84,10 @@ class Merger {
     arm.name = overlay.name;
     arm.location = overlay.location;
     arm.role = Role(index);
-    if (overlay.image) arm.image = *overlay.image;
+    MergeImage(overlay, &arm);
+    if (overlay.url) arm.url = *overlay.url;
+    if (!overlay.before.empty()) arm.before = overlay.before;
+    if (!overlay.identity.empty()) arm.identity = overlay.identity;
     if (overlay.executable) arm.executable = overlay.executable;
     if (overlay.files) arm.files = *overlay.files;
     for (const auto& [name, value] : overlay.env) arm.env[name] = value;
@@ -130,6 +134,21 @@ class Merger {
                               Quoted(overlay.name)));
     }
     return overlay.role.value_or(ArmRole::kAttribution);
+  }
+
+  // One image an arm: a reference and a file replace each other.
+  static void MergeImage(const ArmOverlay& overlay, Arm* arm) {
+    if (overlay.image) {
+      arm->image = *overlay.image;
+      arm->image_file.reset();
+      arm->built_from.clear();
+    }
+    if (overlay.image_file) {
+      arm->image_file = overlay.image_file;
+      arm->image.clear();
+      arm->built_from.clear();
+    }
+    if (overlay.built_from) arm->built_from = *overlay.built_from;
   }
 
   void MergeCommand(std::size_t index, Arm* arm) {
@@ -203,8 +222,12 @@ class Merger {
     if (plan_.server.launcher == LauncherKind::kProcess && !arm.executable) {
       errors_.Add(arm.location, fmt::format("the arm {} has no \"executable\"", name));
     }
+    if (plan_.server.launcher == LauncherKind::kEndpoint) return CheckEndpointArm(arm);
+    if (plan_.server.launcher == LauncherKind::kCommand) CheckCommandArm(arm);
     const auto has_port = [](std::string_view text) { return text.find(kPort) != text.npos; };
-    const bool in_command = std::any_of(arm.command.begin(), arm.command.end(), has_port);
+    const std::vector<std::string> argv = LaunchArgv(plan_.server, arm);
+    const bool in_command = !plan_.server.command_launcher.address.empty() ||
+                            std::any_of(argv.begin(), argv.end(), has_port);
     const bool in_env = std::any_of(arm.env.begin(), arm.env.end(), [&](const auto& entry) {
       return entry.second.literal && has_port(*entry.second.literal);
     });
@@ -215,12 +238,47 @@ class Merger {
     }
   }
 
+  void CheckCommandArm(const Arm& arm) {
+    const std::string name = Quoted(arm.name);
+    const CommandSettings& launch = plan_.server.command_launcher;
+    const bool uses_command =
+        std::find(launch.start.begin(), launch.start.end(), "$COMMAND") != launch.start.end();
+    if (!arm.command.empty() && !uses_command && !command_unused_) {
+      command_unused_ = true;  // one place, said once
+      errors_.Add(PlaceOf(plan_, "server.launch.start", arm.location),
+                  fmt::format("\"start\" has no element $COMMAND, so the command of the arm {} "
+                              "would change nothing",
+                              name));
+    }
+    if (!arm.built_from.empty() && !arm.image_file) {
+      errors_.Add(arm.location,
+                  fmt::format("the arm {} has \"built_from\" and no \"image_file\"", name));
+    }
+    if (!arm.identity.empty() && launch.identity.empty()) {
+      errors_.Add(arm.location,
+                  fmt::format("the arm {} declares an identity, and nothing asks the server for "
+                              "it: give \"launch\" an \"identity\" command",
+                              name));
+    }
+    if (arm.image.empty() && !arm.image_file && arm.identity.empty()) {
+      errors_.Add(arm.location, fmt::format("nothing says what the arm {} runs: give it an "
+                                            "\"image_file\", an \"image\" or an \"identity\"",
+                                            name));
+    }
+  }
+
+  void CheckEndpointArm(const Arm& arm) {
+    if (!arm.url.empty()) return;
+    errors_.Add(arm.location, fmt::format("the arm {} has no \"url\"", Quoted(arm.name)));
+  }
+
   const Plan& plan_;
   const Incomplete& incomplete_;
   Errors& errors_;
   std::vector<std::optional<Arm>> merged_;
   std::vector<std::size_t> path_;  // the arms being merged, each like the next
   bool broken_ = false;            // a `like` leads nowhere
+  bool command_unused_ = false;    // is said
 };
 
 }  // namespace

@@ -34,6 +34,31 @@ Json ToJson(const Model& model) {
           {"digest", base::OrNull(model.digest)}};
 }
 
+// What is there: lists and texts that are not empty.
+template <typename T>
+void WriteUnlessEmpty(Json& json, const char* key, const T& value) {
+  if (!value.empty()) json[key] = value;
+}
+
+Json ToJson(const CommandSettings& launch) {
+  Json json = {{"start", launch.start}};
+  WriteUnlessEmpty(json, "stop", launch.stop);
+  WriteUnlessEmpty(json, "cleanup", launch.cleanup);
+  WriteUnlessEmpty(json, "address", launch.address);
+  WriteUnlessEmpty(json, "identity", launch.identity);
+  WriteUnlessEmpty(json, "logs", launch.logs);
+  return json;
+}
+
+Json ToJson(const EndpointSettings& endpoint) {
+  Json json = Json::object();
+  WriteUnlessEmpty(json, "identity", endpoint.identity);
+  WriteUnlessEmpty(json, "identity_header", endpoint.identity_header);
+  WriteUnlessEmpty(json, "ca", endpoint.ca_file);
+  if (!endpoint.token_variable.empty()) json["token"] = {{"from_env", endpoint.token_variable}};
+  return json;
+}
+
 // Options that came later are written only where they are not at their default:
 // evidence of a plan that does not use them keeps its workload's digest.
 template <typename T>
@@ -81,6 +106,8 @@ Json ToJson(const ServerSettings& server) {
   Json json = {{"launcher", Name(server.launcher)},
                {"ready_timeout_ms", server.ready_timeout.count()},
                {"stop_timeout_ms", server.stop_timeout.count()}};
+  if (server.launcher == LauncherKind::kCommand) json["launch"] = ToJson(server.command_launcher);
+  if (server.launcher == LauncherKind::kEndpoint) json["endpoint"] = ToJson(server.endpoint);
   WriteDeadlines(json, server.limits);
   WriteFactSources(json, server);
   if (server.launcher != LauncherKind::kDocker) return json;
@@ -107,6 +134,11 @@ Json ToJson(const std::vector<Arm>& arms) {
     Json& out = json[arm->name];
     out["role"] = Name(arm->role);
     if (!arm->image.empty()) out["image"] = arm->image;
+    if (arm->image_file) out["image_file"] = ToJson(*arm->image_file);
+    WriteUnlessEmpty(out, "built_from", arm->built_from);
+    WriteUnlessEmpty(out, "url", arm->url);
+    WriteUnlessEmpty(out, "before", arm->before);
+    WriteUnlessEmpty(out, "identity", arm->identity);
     if (arm->executable) out["executable"] = ToJson(*arm->executable);
     if (!arm->files.empty()) {
       out["files"] = Json::array();
@@ -331,6 +363,7 @@ std::string WriteResolved(const ResolvedPlan& plan) {
   json["workload"] = WorkloadOf(plan);
   json["boot_noise"] = {{"value_percent", plan.boot_noise.value.value},
                         {"reason", plan.boot_noise.reason}};
+  if (plan.deadline) json["deadline_ms"] = plan.deadline->count();
   json["gates"] = Json::array();
   for (const Gate& gate : plan.gates) json["gates"].push_back(ToJson(gate));
   json["expected_changes"] = Json::array();

@@ -1,4 +1,4 @@
-// One GET or POST over a Transport, whole body in memory. Private to this folder.
+// One GET or POST over a Transport, whole body in memory.
 #pragma once
 
 #include <chrono>

@@ -67,18 +67,27 @@ std::optional<Process> ParseStat(pid_t pid, std::string_view text) {
   return process;
 }
 
-bool CarriesMarker(pid_t pid, const std::string& marker) {
+// The value of the variable in the environment of a process of this user.
+std::optional<std::string> VariableOf(pid_t pid, std::string_view name) {
   struct stat info {};
-  if (stat(ProcPath(pid, "").c_str(), &info) != 0 || info.st_uid != geteuid()) return false;
+  if (stat(ProcPath(pid, "").c_str(), &info) != 0 || info.st_uid != geteuid()) return std::nullopt;
   const auto environment = base::ReadFile(ProcPath(pid, "environ"), kEnvironmentCap);
-  if (!environment) return false;
+  if (!environment) return std::nullopt;
   std::string_view rest = *environment;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\0'), rest.size());
-    if (rest.substr(0, end) == marker) return true;
+    const std::string_view entry = rest.substr(0, end);
+    if (entry.starts_with(name) && entry.substr(name.size()).starts_with('=')) {
+      return std::string(entry.substr(name.size() + 1));
+    }
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return false;
+  return std::nullopt;
+}
+
+bool CarriesMarker(pid_t pid, std::string_view marker) {
+  const std::size_t equals = marker.find('=');
+  return VariableOf(pid, marker.substr(0, equals)) == marker.substr(equals + 1);
 }
 
 base::Result<std::vector<Process>> AllProcesses() {
@@ -149,6 +158,18 @@ base::Result<std::vector<Process>> FindLiving(const Belonging& belonging) {
   }
   std::erase_if(all, [&](const Process& p) { return !p.alive() || !belongs[p.pid]; });
   return all;
+}
+
+base::Result<std::vector<std::pair<Process, std::string>>> FindMarked(const std::string& variable) {
+  UG_ASSIGN(const std::vector<Process> all, AllProcesses());
+  std::vector<std::pair<Process, std::string>> found;
+  for (const Process& process : all) {
+    if (!process.alive()) continue;
+    if (auto value = VariableOf(process.pid, variable)) {
+      found.emplace_back(process, std::move(*value));
+    }
+  }
+  return found;
 }
 
 base::Fd Signal(const Process& process, int signal) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/clock.h"
@@ -52,6 +53,10 @@ struct Belonging {
 // All living ones, without the caller. An unreadable /proc is an error, never
 // an empty answer.
 base::Result<std::vector<Process>> FindLiving(const Belonging& belonging);
+
+// The living processes of this user that carry the variable, each with its value.
+// Those of them that overwrote their environment are missing.
+base::Result<std::vector<std::pair<Process, std::string>>> FindMarked(const std::string& variable);
 
 // Sends the signal if the number still means this process. The descriptor
 // becomes readable when it has ended; invalid if it was gone already.

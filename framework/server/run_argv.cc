@@ -99,7 +99,8 @@ base::Result<std::string> RunCommand(const Command& command, const CommandLimits
   if (command.argv.empty()) return base::UsageError("a command without an element");
   for (const std::string& element : command.argv) {
     if (element.find('\0') != std::string::npos) {
-      return base::UsageError(base::Visible(element) + ": holds a zero byte, which no argument can");
+      return base::UsageError(base::Visible(element) +
+                              ": holds a zero byte, which no argument can");
     }
   }
   const std::string name = base::Shorten(base::Visible(command.argv[0]), 200);
@@ -213,9 +214,8 @@ base::Result<std::map<std::string, std::string>> AskIdentity(
   if (!said) return tl::unexpected(base::At("identity command", said.error()));
   auto values = ParseIdentity(*said);
   if (values) return values;
-  return tl::unexpected(base::At("identity command: " + base::Visible(command.argv[0]) +
-                                     ": what it printed",
-                                 values.error()));
+  return tl::unexpected(base::At(
+      "identity command: " + base::Visible(command.argv[0]) + ": what it printed", values.error()));
 }
 
 }  // namespace upgrade_gate::server

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,11 +141,25 @@ base::Result<Watchdog> Watchdog::Start(const std::filesystem::path& executable,
   return Watchdog(std::move(socket.read), pid);
 }
 
-base::Status Watchdog::Send(const std::string& line) {
+base::Status Watchdog::Send(const std::string& line, int file) {
+  iovec bytes{const_cast<char*>(line.data()), line.size()};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)] = {};
+  if (file >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof file);
+    std::memcpy(CMSG_DATA(header), &file, sizeof file);
+  }
   // Not waiting: a watchdog that does not read is as bad as none.
   ssize_t put = -1;
   do {
-    put = send(pipe_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    put = sendmsg(pipe_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (put < 0 && errno == EINTR);
   if (put == static_cast<ssize_t>(line.size())) return {};
   return base::InfrastructureError("watchdog (pid " + std::to_string(pid_) +
@@ -164,6 +179,30 @@ base::Status Watchdog::Guard(pid_t process_group) {
 
 base::Status Watchdog::Release(pid_t process_group) {
   return Send("release " + std::to_string(process_group) + "\n");
+}
+
+base::Status Watchdog::AddCleaner(const std::string& name, const std::string& argument) {
+  if (!base::IsPlainName(name) || argument.find('\n') != std::string::npos) {
+    return base::UsageError("cleaner \"" + base::Visible(name) + "\": is not of one line");
+  }
+  if (argument.size() > kMostCleanerBytes) {
+    return base::UsageError("cleaner \"" + name + "\": what it is told has " +
+                            std::to_string(argument.size()) + " bytes, more than " +
+                            std::to_string(kMostCleanerBytes));
+  }
+  return Send("cleaner " + name + " " + argument + "\n");
+}
+
+base::Status Watchdog::RemoveCleaner(const std::string& name, const std::string& argument) {
+  return Send("uncleaner " + name + " " + argument + "\n");
+}
+
+base::Status Watchdog::SetDeadline(std::chrono::seconds from_now) {
+  return Send("deadline " + std::to_string(from_now.count()) + "\n");
+}
+
+base::Status Watchdog::Hold(int file) {
+  return Send("hold\n", file);
 }
 
 }  // namespace upgrade_gate::server

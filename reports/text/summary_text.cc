@@ -107,13 +107,32 @@ std::pair<std::int64_t, std::int64_t> AllRequests(const evidence::Summary& summa
   return total;
 }
 
+// How far it goes, by the arm's weakest boot.
+std::string IdentityText(const evidence::Summary& summary, const std::string& arm,
+                         const base::Sha256Hex& identity) {
+  auto strength = evidence::IdentityStrength::kContent;
+  for (const evidence::BootRecord& boot : summary.boots) {
+    if (boot.arm == arm) strength = std::max(strength, boot.strength);
+  }
+  switch (strength) {
+    case evidence::IdentityStrength::kContent:
+      break;
+    case evidence::IdentityStrength::kFile:
+      return ShortDigest(identity) + " (the image's file)";
+    case evidence::IdentityStrength::kClaimed:
+      return "identity: claimed by the server, not proved";
+  }
+  return ShortDigest(identity);
+}
+
 void PrintArm(Page& page, const View& view, const plan::Arm* arm, std::string_view role,
               const base::Sha256Hex& identity) {
   if (arm == nullptr) {
     Labelled(page, role, "none in this plan");
     return;
   }
-  std::string text = ShortDigest(identity) + ", " + VersionOf(view.summary, arm->name);
+  std::string text =
+      IdentityText(view.summary, arm->name, identity) + ", " + VersionOf(view.summary, arm->name);
   if (arm->name != role) text = "arm " + arm->name + ", " + text;
   Labelled(page, role, text);
 }

@@ -78,9 +78,12 @@ class HostLock(Experiment):
             holder.wait()
             self.assertEqual(waiter.wait(timeout=120), ACCEPT, self.said(self.other))
 
-    def test_no_server_and_no_watchdog_has_it(self):
+    def test_the_watchdog_has_it_too_and_no_server(self):
         with self.holding() as holder:
-            self.assertEqual(holders(self.lock), {holder.pid})
+            others = holders(self.lock) - {holder.pid}
+            self.assertEqual(len(others), 1, "no server, but the watchdog")
+            command = pathlib.Path(f"/proc/{others.pop()}/cmdline").read_bytes().split(b"\0")
+            self.assertEqual(command[1], b"watchdog")
 
     def test_fail_ends_at_once_and_names_the_holder(self):
         with self.holding() as holder:

@@ -421,7 +421,8 @@ class LoggingIn(PinTest):
         self.assertIn("the manifest for linux/amd64", self.pin().stderr)
         helper = self.docker_config / "docker-credential-for-this-test"
         helper.write_text("#!/bin/sh\n"
-                          '[ "$1" = get ] && read -r host || exit 2\n'
+                          '[ "$1" = get ] || exit 2\n'
+                          'host=$(cat)\n'
                           f'[ "$host" = {registry.host} ] || exit 3\n'
                           f"echo '{{\"Username\":\"{USER}\",\"Secret\":\"{PASSWORD}\"}}'\n")
         helper.chmod(0o700)

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "fixtures/process/process_launcher.h"
-#include "fixtures/process/spawn.h"
 #include "framework/base/digest.h"
 #include "framework/server/forked_child.h"
+#include "framework/server/spawn.h"
 #include "tests/support/processes.h"
 
 using namespace upgrade_gate;  // NOLINT: a program of one file
@@ -29,13 +29,13 @@ int Fail(const base::Error& error) {
 int DieBeforeGo(server::Watchdog& watchdog, const std::string& server,
                 const std::vector<std::string>& arguments) {
   auto output = server::MakePipe();
-  process::SpawnRequest request;
+  server::SpawnRequest request;
   request.path = server;
   request.argv = arguments;
   request.argv.insert(request.argv.begin(), server);
   request.working_directory = "/";
   request.output = output->write.get();
-  const auto child = process::Spawn(request, [&](pid_t group) -> base::Status {
+  const auto child = server::Spawn(request, [&](pid_t group) -> base::Status {
     std::printf("pids %d\n", group);
     std::fflush(stdout);
     UG_TRY(watchdog.Guard(group));

@@ -28,25 +28,37 @@ class TestAuthority {
   }
 
   std::string pem() const {
-    const std::unique_ptr<BIO, decltype(&BIO_free)> memory(BIO_new(BIO_s_mem()), BIO_free);
-    UG_CHECK(PEM_write_bio_X509(memory.get(), certificate_.get()) == 1);
-    char* data = nullptr;
-    const long size = BIO_get_mem_data(memory.get(), &data);
-    return {data, static_cast<std::size_t>(size)};
+    return Pem([&](BIO* out) { return PEM_write_bio_X509(out, certificate_.get()); });
   }
 
+  // A certificate of this authority and its key, for a client.
+  struct Pair {
+    std::string certificate, key;
+  };
+  Pair IssueToClient(const std::string& name) const {
+    const Key key = NewKey();
+    const Certificate leaf = Issue(name, key);
+    return {Pem([&](BIO* out) { return PEM_write_bio_X509(out, leaf.get()); }), Pem([&](BIO* out) {
+              return PEM_write_bio_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr,
+                                              nullptr);
+            })};
+  }
+
+  enum class Clients { kAny, kOfThisAuthority };
   // A handler that answers one request of each connection over TLS, with a
   // certificate for this IP address; `rest` of the answer follows once `go` says
   // so. It outlives the authority.
   LoopbackServer::Handler Serve(const std::string& address, const std::string& answer,
                                 const std::shared_future<void>& go = {},
-                                const std::string& rest = "") const {
+                                const std::string& rest = "",
+                                Clients clients = Clients::kAny) const {
     const Key key = NewKey();
-    const Certificate leaf = NewCertificate(address, key);
-    X509_set_issuer_name(leaf.get(), X509_get_subject_name(certificate_.get()));
-    Extend(leaf, NID_subject_alt_name, "IP:" + address);
-    UG_CHECK(X509_sign(leaf.get(), key_.get(), EVP_sha256()) > 0);
+    const Certificate leaf = Issue(address, key, "IP:" + address);
     const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+    if (clients == Clients::kOfThisAuthority) {
+      UG_CHECK(X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), certificate_.get()) == 1);
+      SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    }
     UG_CHECK(SSL_CTX_use_certificate(context.get(), leaf.get()) == 1 &&
              SSL_CTX_use_PrivateKey(context.get(), key.get()) == 1);
     return [context, answer, go, rest](Connection& connection) {
@@ -68,6 +80,24 @@ class TestAuthority {
  private:
   using Key = std::shared_ptr<EVP_PKEY>;
   using Certificate = std::shared_ptr<X509>;
+
+  template <typename Write>
+  static std::string Pem(const Write& write) {
+    const std::unique_ptr<BIO, decltype(&BIO_free)> memory(BIO_new(BIO_s_mem()), BIO_free);
+    UG_CHECK(write(memory.get()) == 1);
+    char* data = nullptr;
+    const long size = BIO_get_mem_data(memory.get(), &data);
+    return {data, static_cast<std::size_t>(size)};
+  }
+
+  Certificate Issue(const std::string& name, const Key& key,
+                    const std::string& alternative = "") const {
+    Certificate leaf = NewCertificate(name, key);
+    X509_set_issuer_name(leaf.get(), X509_get_subject_name(certificate_.get()));
+    if (!alternative.empty()) Extend(leaf, NID_subject_alt_name, alternative);
+    UG_CHECK(X509_sign(leaf.get(), key_.get(), EVP_sha256()) > 0);
+    return leaf;
+  }
 
   static Key NewKey() { return {EVP_EC_gen("P-256"), EVP_PKEY_free}; }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 
 #include "framework/gates/judge.h"
 #include "tests/unit/gates/experiment.h"
@@ -25,6 +26,40 @@ TEST(ProvenanceGate, PassesWhatIsAsThePlanSays) {
   EXPECT_EQ(result.finding, Finding::kNone);
   EXPECT_EQ(result.boots, 2);
   EXPECT_EQ(result.rounds, 6);
+}
+
+// Of servers that somebody else runs.
+void Claim(Experiment& e, const std::map<std::string, std::string>& declared,
+           const std::map<std::string, std::string>& said) {
+  e.plan.server.launcher = plan::LauncherKind::kEndpoint;
+  for (auto& arm : e.plan.arms) {
+    arm.executable.reset();
+    arm.command.clear();
+    arm.identity = declared;
+  }
+  for (int number : {1, 2}) {
+    evidence::BootRecord& boot = e.Boot(number);
+    boot.pins.clear();
+    boot.argv.clear();
+    boot.strength = evidence::IdentityStrength::kClaimed;
+    boot.server.values = said;
+  }
+}
+
+// Of servers that a command starts from an image that is a file.
+void OfFiles(Experiment& e) {
+  e.plan.server.launcher = plan::LauncherKind::kCommand;
+  e.plan.server.command_launcher.start = {"srun", "$COMMAND"};
+  for (auto& arm : e.plan.arms) {
+    arm.executable.reset();
+    arm.image_file = plan::PinnedFile{"image.sif", Digest('9')};
+  }
+  for (int number : {1, 2}) {
+    evidence::BootRecord& boot = e.Boot(number);
+    boot.pins = {{"image_file", Digest('9'), Digest('9')}};
+    boot.argv = {"srun", "--port", "$PORT"};
+    boot.strength = evidence::IdentityStrength::kFile;
+  }
 }
 
 struct Broken {
@@ -88,6 +123,39 @@ std::vector<Broken> BrokenExperiments() {
        Finding::kNotRecorded, kOpen, true, "the digest of its client is not recorded"},
       {"another host", [](Experiment& e) { e.Boot(2).host = "node-2\x1b"; }, Finding::kHostsDiffer,
        kFail, true, "different hosts: node-1 in boot 1 and node-2\\x1b in boot 2"},
+      {"served by another host", [](Experiment& e) { e.Boot(2).server_host = "gpu-2\x1b"; },
+       Finding::kHostsDiffer, kFail, true,
+       "served by different hosts: gpu-2\\x1b in boot 2 and node-1 in boot 1; where these are "
+       "names "
+       "of one machine, let the identity command print its \"host\""},
+      {"a claim that nobody declared", [](Experiment& e) { Claim(e, {}, {}); },
+       Finding::kIdentityUnproved, kOpen, false,
+       "boot 1 (baseline): nothing was proved of what answered, and the plan declares no identity "
+       "for it"},
+      {"another claim than declared",
+       [](Experiment& e) {
+         Claim(e, {{"version", "1"}}, {{"version", "2\x1b"}});
+       },
+       Finding::kIdentityMismatch, kFail, true,
+       "boot 1 (baseline): the server said its version is \"2\\x1b\", declared is \"1\""},
+      {"a claim that was not made",
+       [](Experiment& e) {
+         Claim(e, {{"image", "a"}, {"version", "1"}}, {{"version", "1"}});
+       },
+       Finding::kIdentityUnproved, kOpen, false,
+       "boot 1 (baseline): the server did not say its image, declared is \"a\""},
+      {"a file that was never checked",
+       [](Experiment& e) {
+         OfFiles(e);
+         e.Boot(2).pins.clear();
+       },
+       Finding::kPinUnproved, kOpen, false, "boot 2 (candidate): image_file was never checked"},
+      {"another command than start with the arm's in it",
+       [](Experiment& e) {
+         OfFiles(e);
+         e.Boot(2).argv = {"srun", "--port", "$PORT", "-x"};
+       },
+       Finding::kArgumentsDiffer, kFail, true, "its command has \"-x\", not in the plan"},
       {"other GPUs",
        [](Experiment& e) {
          e.Boot(1).gpus = {"0", "1"};
@@ -195,6 +263,87 @@ TEST(ProvenanceGate, ADockerCommandIsComparedWholeAndItsImagePinned) {
   EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
   e.plan.arms[0].image = "registry/vllm:latest";
   EXPECT_EQ(Judge(e, Provenance()).finding, Finding::kPinUnproved);
+}
+
+TEST(ProvenanceGate, ADeclaredClaimAndAFilePassAndAreTold) {
+  Experiment claimed = MakeExperiment();
+  Claim(claimed, {{"version", "1"}}, {{"version", "1"}, {"models", "m"}});
+  GateResult result = Judge(claimed, Provenance());
+  EXPECT_EQ(result.verdict, Verdict::kPass) << result.message;
+  EXPECT_EQ(result.finding, Finding::kIdentityClaimed);
+  EXPECT_THAT(
+      result.message,
+      HasSubstr("pass; boot 1 (baseline): identity: claimed by the server, not proved; boot "
+                "2 (candidate): identity: claimed by the server, not proved"));
+  EXPECT_THAT(result.explanation, ::testing::Contains(HasSubstr("nothing to do")));
+
+  Experiment files = MakeExperiment();
+  OfFiles(files);
+  result = Judge(files, Provenance());
+  EXPECT_EQ(result.verdict, Verdict::kPass) << result.message;
+  EXPECT_EQ(result.finding, Finding::kIdentityOfFile);
+  EXPECT_THAT(result.message,
+              HasSubstr("boot 2 (candidate): identity: its image's file was hashed, "
+                        "what a program started from it was not"));
+
+  // What is only told is no problem, and is told beside one.
+  files.Boot(2).host = "node-2";
+  result = Judge(files, Provenance());
+  EXPECT_EQ(result.verdict, Verdict::kFail);
+  EXPECT_THAT(result.message, HasSubstr("1 problem: "));
+  EXPECT_THAT(result.message, HasSubstr("; told: boot 1 (baseline): identity: its image's file"));
+}
+
+TEST(ProvenanceGate, WhatIsNotProvedIsAConditionOfEveryDecision) {
+  const auto conditions = [](const Experiment& e) {
+    return JudgeAll(e.plan, "", e.evidence).conditions;
+  };
+  Experiment e = MakeExperiment();
+  EXPECT_THAT(conditions(e), Not(::testing::Contains(HasSubstr("identity of"))));
+  Claim(e, {{"image", "a\x1b"}, {"version", "1"}}, {});
+  EXPECT_THAT(conditions(e),
+              ::testing::Contains("identity of candidate: claimed by the server, not proved (image "
+                                  "a\\x1b and version 1)"));
+  Claim(e, {}, {});
+  EXPECT_THAT(conditions(e),
+              ::testing::Contains("identity of baseline: claimed by the server, not proved (the "
+                                  "plan declares none)"));
+  OfFiles(e);
+  e.plan.arms[0].built_from = "registry/vllm@sha256:" + Digest('8');
+  EXPECT_THAT(
+      conditions(e),
+      ::testing::Contains("identity of baseline: its image's file was hashed, what a program "
+                          "started from it was not; built from registry/vllm@sha256:" +
+                          Digest('8') + " by its plan"));
+}
+
+TEST(ProvenanceGate, AnEntrypointStandsBeforeTheCommandOfAContainer) {
+  Experiment e = MakeExperiment();
+  e.plan.server.launcher = plan::LauncherKind::kDocker;
+  for (auto& arm : e.plan.arms) {
+    arm.executable.reset();
+    arm.image = "registry/vllm@sha256:" + Digest('9');
+  }
+  for (int number : {1, 2}) {
+    e.Boot(number).pins = {{"image", Digest('9'), Digest('9')}};
+    e.Boot(number).argv = {"/serve", "--fast", "--port", "$PORT"};
+    e.Boot(number).server.values["image entrypoint"] = R"(["/serve","--fast"])";
+  }
+  EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
+  // Not the image's: something that nobody wrote down was started with it.
+  e.Boot(2).server.values["image entrypoint"] = R"(["/serve"])";
+  EXPECT_EQ(Judge(e, Provenance()).finding, Finding::kArgumentsDiffer);
+  EXPECT_THAT(Judge(e, Provenance()).message,
+              HasSubstr("boot 2 (candidate): its command has \"--fast\", not in the plan"));
+  // The plan's own replaces it.
+  e.plan.server.docker.entrypoint = {"/serve", "--fast"};
+  EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
+  // Without a command in the plan the pinned image's own runs.
+  e.plan.server.docker.entrypoint.reset();
+  for (auto& arm : e.plan.arms) arm.command.clear();
+  EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
+  e.Boot(1).server.values["image entrypoint"] = "hostile";
+  EXPECT_EQ(Judge(e, Provenance()).verdict, Verdict::kPass) << Judge(e, Provenance()).message;
 }
 
 TEST(ProvenanceGate, APlanWithOnlyACandidateIsJudgedByWhatThereIs) {

@@ -218,7 +218,7 @@ std::vector<BadEdit> Server() {
        p,
        "launcher: process",
        "launcher: ^kubernetes",
-       {"unknown launcher \"kubernetes\": write docker or process"}},
+       {"unknown launcher \"kubernetes\": write docker, process, command or endpoint"}},
       {"argv_is_text", p, argv, "^vllm serve", {"\"command\" must be a list, not \"vllm serve\""}},
       {"argv_empty_element",
        p,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "framework/base/exit_code.h"
@@ -96,6 +97,37 @@ TEST(ShippedPlans, VllmDockerResolves) {
   EXPECT_NE(plan.FindGate("throughput.8k-256-c8.min_gain"), nullptr);
   EXPECT_NE(plan.FindGate("failures.empty_output.candidate"), nullptr);
   EXPECT_NE(plan.FindGate("provenance"), nullptr);
+}
+
+TEST(ShippedPlans, EveryLauncherTemplateResolves) {
+  std::set<std::string> names;
+  const fs::path folder = fs::path(UPGRADE_GATE_PLANS_DIR) / "launchers";
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".yaml") continue;
+    SCOPED_TRACE(entry.path().filename());
+    names.insert(entry.path().stem());
+    const auto loaded = LoadPlan(entry.path());
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    const ResolvedPlan& plan = loaded->plan;
+    ASSERT_EQ(plan.server.launcher, LauncherKind::kCommand);
+    const CommandSettings& launch = plan.server.command_launcher;
+    EXPECT_THAT(launch.start, testing::Contains("$COMMAND"));
+    EXPECT_TRUE(plan.deadline.has_value());
+    for (const Arm& arm : plan.arms) {
+      // Each says how far its identity goes: a file that is hashed, or a claim to compare.
+      EXPECT_TRUE(arm.image_file.has_value() || !arm.identity.empty());
+      EXPECT_NE(arm.image_file.has_value(), !arm.image.empty());
+      EXPECT_EQ(arm.image_file.has_value(), !arm.built_from.empty());
+    }
+    // Programs beside the plan ship with it and can be run.
+    for (const auto& argv : {launch.start, launch.stop, launch.cleanup, launch.address}) {
+      if (argv.empty() || !argv[0].starts_with("./")) continue;
+      const auto permissions = fs::status(folder / argv[0]).permissions();
+      EXPECT_NE(permissions & fs::perms::owner_exec, fs::perms::none) << argv[0];
+    }
+  }
+  EXPECT_THAT(names,
+              testing::ElementsAre("apptainer", "kubectl", "nerdctl", "podman", "srun-pyxis"));
 }
 
 TEST(ShippedPlans, VllmCpuResolves) {
