@@ -198,7 +198,8 @@ class Session {
           result.stopped == StopReason::kNone || result.stopped == StopReason::kGuard;
       if (whole && watched_.Lost().empty()) {
         const std::string changed = IdentityChange();
-        if (!changed.empty()) {
+        // A server that could not be asked may be lost, and not another one.
+        if (!changed.empty() && watched_.Lost().empty()) {
           boot_.stopped = StopReason::kIdentity;
           boot_.stop_detail = fmt::format(
               "{} in case {} round {}, which is not kept: another server answered than at the "
