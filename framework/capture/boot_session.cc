@@ -196,10 +196,11 @@ class Session {
       // A round that was served by nobody knows what is not evidence: it is missing then.
       const bool whole =
           result.stopped == StopReason::kNone || result.stopped == StopReason::kGuard;
+      std::string unknown;
       if (whole && watched_.Lost().empty()) {
-        const std::string changed = IdentityChange();
-        // A server that could not be asked may be lost, and not another one.
-        if (!changed.empty() && watched_.Lost().empty()) {
+        const auto now = server_.Identify();
+        const std::string changed = now ? ChangedSince(boot_.server, *now) : "";
+        if (!changed.empty()) {
           boot_.stopped = StopReason::kIdentity;
           boot_.stop_detail = fmt::format(
               "{} in case {} round {}, which is not kept: another server answered than at the "
@@ -207,12 +208,18 @@ class Session {
               changed, of.name, number);
           return false;
         }
+        // A server that cannot be asked is lost, and what failed by that stays counted.
+        if (!now) unknown = "its identity could not be asked for: " + now.error().message;
       }
       // Nor is an interrupted one: its case is measured again.
       if (result.stopped != StopReason::kInterrupted) {
         UG_TRY(evidence::WriteRound(request_.layout, round, streams,
                                     [&] { request_.environment.at(Moment::kBeforeRename); }));
         UG_TRY(Report(round));
+      }
+      if (!unknown.empty()) {
+        result.stopped = StopReason::kServiceLost;
+        result.stop_detail = std::move(unknown);
       }
       UG_ASSIGN(const bool goes_on, GoesOn(result, of.name, number));
       if (!goes_on) return false;
@@ -222,13 +229,6 @@ class Session {
   }
 
  private:
-  // What the server is now against what it was at the boot's start; empty: the same.
-  std::string IdentityChange() {
-    const auto now = server_.Identify();
-    if (now) return ChangedSince(boot_.server, *now);
-    return "its identity could not be asked for: " + now.error().message;
-  }
-
   load::Load LoopOf(const plan::Case& of) const {
     const plan::Workload& workload = request_.plan.plan.workload;
     load::Load loop;

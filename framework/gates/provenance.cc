@@ -318,8 +318,8 @@ void FindCaseProblems(const plan::ResolvedPlan& plan, const evidence::Summary& s
                                                              Shown(of.name), BootText(*boot))});
     } else {
       hosts[boot->host].push_back(number);
+      servers[boot->server_host.empty() ? boot->host : boot->server_host].push_back(number);
     }
-    servers[boot->server_host.empty() ? boot->host : boot->server_host].push_back(number);
     gpus[GpusText(*boot)].push_back(number);
   }
   if (hosts.size() > 1) {

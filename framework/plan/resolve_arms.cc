@@ -243,7 +243,8 @@ class Merger {
     const CommandSettings& launch = plan_.server.command_launcher;
     const bool uses_command =
         std::find(launch.start.begin(), launch.start.end(), "$COMMAND") != launch.start.end();
-    if (!arm.command.empty() && !uses_command) {
+    if (!arm.command.empty() && !uses_command && !command_unused_) {
+      command_unused_ = true;  // one place, said once
       errors_.Add(PlaceOf(plan_, "server.launch.start", arm.location),
                   fmt::format("\"start\" has no element $COMMAND, so the command of the arm {} "
                               "would change nothing",
@@ -277,6 +278,7 @@ class Merger {
   std::vector<std::optional<Arm>> merged_;
   std::vector<std::size_t> path_;  // the arms being merged, each like the next
   bool broken_ = false;            // a `like` leads nowhere
+  bool command_unused_ = false;    // is said
 };
 
 }  // namespace

@@ -155,9 +155,13 @@ std::vector<BadEdit> Command() {
   const std::string_view p = kCommandPlan;
   return {
       {"no_launch",
-       kProcessPlan,
-       "  launcher: process",
-       "  ^launcher: command",
+       p,
+       "launcher: command\n  command: [serve, --port, $PORT]\n"
+       "  launch:\n    start: [srun, --job-name=$RUN, \"--container-image=$IMAGE_FILE\", "
+       "$COMMAND]\n"
+       "    stop: [scancel, --name=$RUN]\n    cleanup: [scancel, --name=$RUN]\n    address: "
+       "[./address, $RUN]\n    identity: [./identity]\n    logs: [logs/$RUN-$BOOT.out]\n",
+       "^launcher: command\n  command: [serve, --port, $PORT]\n",
        {"the server has no \"launch\": say how a server is started: launch: {start: [...]}"}},
       {"no_start",
        p,
@@ -223,7 +227,8 @@ std::vector<BadEdit> Command() {
        p,
        "built_from: vllm@sha256:" + std::string(kOnes),
        "built_from: ^vllm:1",
-       {"the image \"vllm:1\" is not pinned, and a tag can move: pin it: vllm:1@sha256:…"}},
+       {"the image \"vllm:1\" is not pinned, and a tag can move: run upgrade-gate pin, or write "
+        "vllm:1@sha256:…"}},
       {"unknown_key",
        p,
        "    logs:",
@@ -233,7 +238,7 @@ std::vector<BadEdit> Command() {
        p,
        "deadline: 6h",
        "deadline: ^1s",
-       {"\"deadline\" must be from 10s to 720h, not 1s"}},
+       {"\"deadline\" must be from 10s to 720h, not \"1s\""}},
       {"launch_of_process",
        kProcessPlan,
        "  launcher: process\n",
