@@ -92,7 +92,8 @@ base::Result<std::map<std::string, std::string>> Ask(const std::string& printed)
 
 TEST(AskIdentityTest, ReadsAnObjectOfTexts) {
   EXPECT_TRUE(AskIdentity({}, [] { return false; })->empty());
-  const std::map<std::string, std::string> expected = {{"image", "sha256:1"}, {"version", "1\\x0a2"}};
+  const std::map<std::string, std::string> expected = {{"image", "sha256:1"},
+                                                       {"version", "1\\x0a2"}};
   EXPECT_EQ(*Ask(R"({"version": "1\n2", "image": "sha256:1"})"), expected);
 }
 
@@ -103,7 +104,8 @@ TEST(AskIdentityTest, SaysWhatIsWrong) {
   };
   EXPECT_EQ(error("[]"), "identity command: printf: what it printed: is not a JSON object");
   EXPECT_EQ(error(R"({"a": 1})"), "identity command: printf: what it printed: \"a\" is not a text");
-  EXPECT_THAT(error("{"), StartsWith("identity command: printf: what it printed: not valid JSON: byte "));
+  EXPECT_THAT(error("{"),
+              StartsWith("identity command: printf: what it printed: not valid JSON: byte "));
   EXPECT_EQ(error("{\"a\": \"" + std::string(5000, 'x') + "\"}"),
             "identity command: printf: what it printed: \"a\" is longer than 4096 bytes");
   const auto failed = AskIdentity({{"false"}, kPath, "/"}, [] { return false; });
