@@ -186,7 +186,7 @@ void AddAmd(const HostReader& reader, std::vector<Fact>& facts) {
   std::vector<std::string> gpus;
   std::string driver;
   for (const auto& [name, card] : json->items()) {
-    const auto text_of = [&](const char* key) {
+    const auto text_of = [&card = card](const char* key) {
       const auto value = base::StringMember(card, key);
       return value ? *value : std::string("?");
     };
