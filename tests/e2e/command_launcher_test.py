@@ -40,7 +40,7 @@ workload:
     - {{name: long-c4, input_tokens: 512, output_tokens: 24, concurrency: 4, requests: 8}}
 gates:
   - throughput: {{case: long-c4, max_loss: 60%, severity: advisory}}
-  - failures: {{kind: any, arm: candidate, max_rate: 20%}}
+  - failures: {{kind: any, arm: candidate, max_rate: 20%, severity: advisory}}
   - provenance: {{}}
 """
 
