@@ -161,6 +161,7 @@ class Session {
       int checks = 0;
       const load::StopCheck check = StopCheckFor();
       const std::string slow_before = Throttled();
+      const auto pressure_before = server::CpuPressure(request_.environment.host);
       UG_ASSIGN(load::LoadResult result,
                 load::RunLoad(transports, request_.environment.clock, loop, requests, [&] {
                   // The first look comes before the first request is sent.
@@ -168,6 +169,7 @@ class Session {
                   return check();
                 }));
       failures_in_a_row = result.failures_in_a_row;
+      const auto pressure = server::CpuPressure(request_.environment.host);
       const std::string slow_after = Throttled();
 
       RoundRecord round;
@@ -180,6 +182,11 @@ class Session {
       round.concurrency = of.concurrency;
       round.started_at = started_at;
       round.duration = result.duration;
+      if (pressure && pressure_before && result.duration.count() > 0) {
+        const std::chrono::duration<double> waited = *pressure - *pressure_before;
+        const std::chrono::duration<double> whole = result.duration;
+        result.client.cpu_pressure = std::clamp(waited / whole, 0.0, 1.0);
+      }
       round.client = result.client;
       if (!slow_before.empty()) round.throttled = slow_before + " before it";
       if (!slow_after.empty()) {

@@ -142,7 +142,7 @@ base::Result<CaptureResult> SealRun(const plan::LoadedPlan& plan, const Layout& 
   UG_ASSIGN(const auto rounds, evidence::ReadRounds(layout, false));
   UG_ASSIGN(const auto boots, evidence::ReadBoots(layout));
   std::vector<std::string> gaps = FindGaps(plan.plan, rounds);
-  for (std::string& change : FindIdentityChanges(boots, rounds)) gaps.push_back(std::move(change));
+  for (std::string& broken : FindBrokenBoots(boots, rounds)) gaps.push_back(std::move(broken));
   incidents.insert(incidents.end(), gaps.begin(), gaps.end());
   record.complete = gaps.empty();
   record.incidents = std::move(incidents);

@@ -99,18 +99,23 @@ base::Status TakeLeftLogs(const evidence::Layout& layout) {
   return {};
 }
 
-std::vector<std::string> FindIdentityChanges(const std::vector<evidence::BootRecord>& boots,
-                                             const std::vector<RoundRecord>& rounds) {
-  std::vector<std::string> changes;
+std::vector<std::string> FindBrokenBoots(const std::vector<evidence::BootRecord>& boots,
+                                         const std::vector<RoundRecord>& rounds) {
+  std::vector<std::string> broken;
   for (const evidence::BootRecord& boot : boots) {
     const bool measured = std::any_of(rounds.begin(), rounds.end(), [&](const RoundRecord& round) {
       return !round.superseded && round.boot == boot.number;
     });
-    if (!measured || boot.identity_change.empty()) continue;
-    changes.push_back(fmt::format("boot {} ({}) was not one server from its start to its end: {}",
-                                  boot.number, boot.arm, boot.identity_change));
+    if (!measured) continue;
+    if (boot.stopped == StopReason::kServiceLost) {
+      broken.push_back(fmt::format("boot {} ({}) was lost", boot.number, boot.arm));
+    }
+    if (!boot.identity_change.empty()) {
+      broken.push_back(fmt::format("boot {} ({}) was not one server from its start to its end: {}",
+                                   boot.number, boot.arm, boot.identity_change));
+    }
   }
-  return changes;
+  return broken;
 }
 
 std::vector<std::string> FindGaps(const plan::ResolvedPlan& plan,

@@ -28,10 +28,11 @@ base::Result<std::vector<StepState>> PrepareSteps(const plan::ResolvedPlan& plan
 // log of the boot.
 base::Status TakeLeftLogs(const evidence::Layout& layout);
 
-// Boots that measured and were another server at their end than at their start, a
-// line each: nobody knows what their rounds are of.
-std::vector<std::string> FindIdentityChanges(const std::vector<evidence::BootRecord>& boots,
-                                             const std::vector<evidence::RoundRecord>& rounds);
+// Boots that measured and were lost, even after their last request, or were another
+// server at their end than at their start; a line each. Nobody knows what of their
+// rounds is the server's own doing.
+std::vector<std::string> FindBrokenBoots(const std::vector<evidence::BootRecord>& boots,
+                                         const std::vector<evidence::RoundRecord>& rounds);
 
 // What keeps the measured rounds from being what the plan says, a line each;
 // empty: complete.

@@ -76,13 +76,14 @@ class Cleaning {
   }
 
   Result<ExitCode> Done() const {
-    if (!problems_.empty()) return base::InfrastructureError(problems_);
+    if (!problems_.empty()) return tl::unexpected(base::Error{kind_, problems_});
     if (!found_) fmt::print("no dead run has left anything\n");
     return ExitCode::kAccept;
   }
 
  private:
   void Problem(const base::Error& error) {
+    if (problems_.empty()) kind_ = error.kind;
     problems_ += (problems_.empty() ? "" : "\n") + error.message;
   }
 
@@ -90,6 +91,7 @@ class Cleaning {
   const base::SystemClock clock_;
   bool found_ = false;
   std::string problems_;
+  base::ErrorKind kind_ = base::ErrorKind::kInfrastructure;  // of the first
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ constexpr double kLateOfTtft = 0.01;           // of the median TTFT …
 constexpr std::chrono::milliseconds kLate{1};  // … but never less
 constexpr double kLeastDelivered = 0.95;       // of the asked concurrency or rate
 constexpr double kBusyThread = 0.5;            // of a core
+constexpr double kHighPressure = 0.25;         // of the time
 constexpr std::chrono::milliseconds kLongLag{1};
 
 double Ms(base::Nanoseconds span) {
@@ -93,6 +94,11 @@ std::vector<std::string> ClientNotes(const ClientHealth& health) {
   }
   if (health.cpu_share > kBusyThread) {
     notes.push_back(fmt::format("a client thread used {:.0f} % of a core", 100 * health.cpu_share));
+  }
+  if (health.cpu_pressure > kHighPressure) {
+    notes.push_back(
+        fmt::format("for {:.0f} % of the time somebody on the client's machine waited for a CPU",
+                    100 * *health.cpu_pressure));
   }
   if (health.new_connections > 0) {
     notes.push_back(fmt::format("{} connections made while measuring, the slowest in {:.2f} ms",

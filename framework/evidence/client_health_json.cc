@@ -36,6 +36,7 @@ void PutClient(const std::optional<ClientHealth>& client, Json& json) {
                     {"new_connections", client->new_connections},
                     {"connect_max_ns", client->connect_max.count()},
                     {"retransmits", client->retransmits}};
+  if (client->cpu_pressure) json["client"]["cpu_pressure"] = *client->cpu_pressure;
 }
 
 base::Result<std::optional<ClientHealth>> ClientMember(const Json& with) {
@@ -61,6 +62,9 @@ base::Result<std::optional<ClientHealth>> ClientMember(const Json& with) {
   UG_ASSIGN(client.new_connections, SmallInt(*json, "new_connections", 0, kMaxCount));
   UG_ASSIGN(client.connect_max, Ns(*json, "connect_max_ns"));
   UG_ASSIGN(client.retransmits, IntIn(*json, "retransmits", 0, kMaxBytes));
+  if (json->contains("cpu_pressure")) {
+    UG_ASSIGN(client.cpu_pressure, Amount(*json, "cpu_pressure"));
+  }
   return client;
 }
 

@@ -103,6 +103,9 @@ struct ClientHealth {
   int new_connections = 0;  // made while measuring
   base::Nanoseconds connect_max{};
   std::int64_t retransmits = 0;  // TCP segments that the client sent again
+  // Of the round, the share in which anybody on the client's machine waited for a CPU;
+  // absent where the kernel does not tell.
+  std::optional<double> cpu_pressure = {};
 };
 
 // What is known of one thing about a server or its host.

@@ -1,6 +1,7 @@
 #include "framework/server/host.h"
 
 #include <fmt/format.h>
+#include <system_error>
 
 #include <algorithm>
 #include <charconv>
@@ -259,6 +260,20 @@ std::vector<Fact> ReadHostFacts(const HostReader& reader) {
   std::sort(facts.begin(), facts.end(),
             [](const Fact& a, const Fact& b) { return a.name < b.name; });
   return facts;
+}
+
+std::optional<std::chrono::microseconds> CpuPressure(const HostReader& reader) {
+  constexpr std::uint64_t kCap = 4096;
+  const auto text = base::ReadFile(reader.root / "proc/pressure/cpu", kCap);
+  if (!text || !text->starts_with("some ")) return std::nullopt;
+  constexpr std::string_view kTotal = " total=";
+  const std::size_t at = text->find(kTotal);
+  if (at == text->npos) return std::nullopt;
+  std::int64_t total = 0;
+  const char* const begin = text->data() + at + kTotal.size();
+  const auto end = std::from_chars(begin, text->data() + text->size(), total);
+  if (end.ptr == begin || end.ec != std::errc() || total < 0) return std::nullopt;
+  return std::chrono::microseconds(total);
 }
 
 base::Result<std::vector<Gpu>> ReadGpus(const HostReader& reader,

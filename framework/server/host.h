@@ -32,6 +32,10 @@ struct HostReader {
 // their driver. What cannot be read is unknown, what this host does not have absent.
 std::vector<evidence::Fact> ReadHostFacts(const HostReader& reader);
 
+// The time since the machine's start in which anybody waited for a CPU, by the kernel's
+// pressure figures; nothing where it keeps none.
+std::optional<std::chrono::microseconds> CpuPressure(const HostReader& reader);
+
 // A GPU of NVIDIA, by nvidia-smi.
 struct Gpu {
   std::string index, uuid, name, driver;

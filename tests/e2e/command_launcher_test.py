@@ -370,7 +370,7 @@ class DetachedLeftovers(Killed, Detached):
         del os.environ["UG_TEST_SECRET"]
         without = self.call("cleanup", "--run", self.run_folder)
         os.environ["UG_TEST_SECRET"] = "hidden-value"
-        self.assertEqual(without.returncode, INFRASTRUCTURE)
+        self.assertEqual(without.returncode, USAGE)
         self.assertIn("its command needs the variable UG_TEST_SECRET, which is not set here", without.stderr)
         ended = self.call("cleanup", "--run", self.run_folder)
         self.assertEqual(ended.returncode, ACCEPT, ended.stderr)

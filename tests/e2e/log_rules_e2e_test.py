@@ -119,17 +119,17 @@ class LogRules(Experiment):
         probes = ("  facts:\n"
                   "    - {fact: packages, argv: [/bin/echo, engine 1.0]}\n"
                   "    - {fact: which, argv: [/bin/echo, $ARM, $BOOT, $URL], compare: false}\n"
-                  "    - {fact: none, argv: [/bin/false]}\n")
+                  "    - {fact: a_failure, argv: [/bin/false]}\n")
         self.write(rules=probes)
         self.capture()
         facts = self.facts("02-candidate")
         self.assertEqual(facts["packages"]["value"], "engine 1.0")
         self.assertRegex(facts["which"]["value"], r"^candidate 2 http://127\.0\.0\.1:\d+$")
-        self.assertEqual(facts["none"]["state"], "unknown")
-        self.assertIn("exit code 1", facts["none"]["source"])
+        self.assertEqual(facts["a_failure"]["state"], "unknown")
+        self.assertIn("exit code 1", facts["a_failure"]["source"])
         verdict = json.loads(self.judge("--format", "json", expect=ACCEPT).stdout)
         [unknown] = [c for c in verdict["conditions"] if c.startswith("not known of either arm, so not compared: ")]
-        self.assertRegex(unknown, r"\bnone\b")
+        self.assertRegex(unknown, r"\ba_failure\b")
         self.assertNotIn("packages", unknown)
 
     def test_a_fatal_line_ends_a_boot_before_it_is_ready(self):

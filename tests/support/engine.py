@@ -40,8 +40,7 @@ STOP_SECONDS = 20
 # What runs below the folder, by the name of the program. The shims are started by
 # containerd and live on when it dies.
 PROGRAMS = {"containerd", "containerd-shim", "containerd-shim-runc-v2", "dockerd", "docker-registry", "runc"}
-SHIM_SOCKETS = pathlib.Path("/run/containerd/s")
-PLUGINS = pathlib.Path("/run/docker/plugins")
+SHIM_SOCKETS = pathlib.Path("/run/containerd/s")  # no option of containerd changes it
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 CONTAINERD_CONFIG = """\
@@ -277,7 +276,7 @@ class Engine:
         for child in self.children:
             child.wait()  # dead, and so no longer in the process table
         self.children.clear()
-        self._remove_run_files()
+        self._remove_shim_sockets()
         for mount in reversed(self.mounts()):
             subprocess.run(["umount", "--lazy", mount], check=False)
         if self.mounts():
@@ -346,17 +345,12 @@ class Engine:
         finally:
             connection.close()
 
-    def _remove_run_files(self):
-        # Neither has an option for these places. A shim that was killed leaves its
-        # socket, named by what it belongs to.
+    def _remove_shim_sockets(self):
+        # A shim that was killed leaves its socket, named by what it belongs to. The
+        # folder stays: other engines' shims are made in it at any moment.
         for container in (self.folder / "data/containers").glob("*"):
             name = f"{self.folder}/containerd.sock/moby/{container.name}"
             (SHIM_SOCKETS / hashlib.sha256(name.encode()).hexdigest()).unlink(missing_ok=True)
-        for folder in (SHIM_SOCKETS, SHIM_SOCKETS.parent, PLUGINS, PLUGINS.parent):
-            try:
-                folder.rmdir()
-            except OSError:
-                pass  # somebody else's is in use
 
     def _remove_cgroups(self):
         """Whether none is left; a group is busy for a moment after its last process."""

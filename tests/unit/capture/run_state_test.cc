@@ -153,12 +153,21 @@ TEST_F(RunStateTest, ABootThatChangedWhileItMeasuredIsNamed) {
   changed.identity_change = "image sha256:a at the start, sha256:b at the end";
   BootRecord idle = Boot(2, 2);
   idle.identity_change = "image sha256:a at the start, sha256:c at the end";
-  EXPECT_THAT(FindIdentityChanges({changed, idle}, {Round(1, 1, "a", 1)}),
+  EXPECT_THAT(FindBrokenBoots({changed, idle}, {Round(1, 1, "a", 1)}),
               ElementsAre("boot 1 (baseline) was not one server from its start to its end: image "
                           "sha256:a at the start, sha256:b at the end"));
   RoundRecord superseded = Round(1, 1, "a", 1);
   superseded.superseded = true;
-  EXPECT_THAT(FindIdentityChanges({changed}, {superseded}), IsEmpty());
+  EXPECT_THAT(FindBrokenBoots({changed}, {superseded}), IsEmpty());
+}
+
+TEST_F(RunStateTest, ABootThatWasLostAfterItsLastRequestIsNotWhole) {
+  BootRecord lost = Boot(1, 1);
+  lost.stopped = StopReason::kServiceLost;
+  EXPECT_THAT(FindBrokenBoots({lost}, {Round(1, 1, "a", 1)}),
+              ElementsAre("boot 1 (baseline) was lost"));
+  // One that never became ready has measured nothing, and is resumed.
+  EXPECT_THAT(FindBrokenBoots({lost}, {}), IsEmpty());
 }
 
 TEST_F(RunStateTest, PreparingTwiceChangesNothingMore) {

@@ -110,6 +110,7 @@ TEST(ClientHealthTest, NotesMakeNothingInvalid) {
   health.lag_p99 = 1'500us;
   health.unstamped_reads = 3;
   health.cpu_share = 0.51;
+  health.cpu_pressure = 0.26;
   health.new_connections = 2;
   health.connect_max = 120us;
   health.retransmits = 4;
@@ -118,6 +119,7 @@ TEST(ClientHealthTest, NotesMakeNothingInvalid) {
       ClientNotes(health),
       ElementsAre("read late: P99 1.50 ms (arrivals are the kernel's)",
                   "3 of 10000 reads without a kernel stamp", "a client thread used 51 % of a core",
+                  "for 26 % of the time somebody on the client's machine waited for a CPU",
                   "2 connections made while measuring, the slowest in 0.12 ms",
                   "4 TCP segments sent again"));
 }
@@ -132,6 +134,7 @@ ClientHealth Odd() {
   health.new_connections = 5;
   health.connect_max = 6us;
   health.retransmits = 7;
+  health.cpu_pressure = 0.125;
   return health;
 }
 
@@ -159,6 +162,7 @@ TEST(ClientHealthTest, IsInTheRoundAndTheSummaryAsItWasWritten) {
   EXPECT_EQ(read.new_connections, 5);
   EXPECT_EQ(read.connect_max, 6us);
   EXPECT_EQ(read.retransmits, 7);
+  EXPECT_EQ(read.cpu_pressure, 0.125);
 
   const auto summary = Summarize(CaptureOf(), {BootOf("baseline", 1)}, *rounds, {"1k-512-c1"});
   ASSERT_TRUE(summary) << ErrorOf(summary);

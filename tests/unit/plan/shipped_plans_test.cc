@@ -89,7 +89,7 @@ TEST(ShippedPlans, VllmDockerResolves) {
   ASSERT_NE(attribution, nullptr);
   EXPECT_EQ(attribution->image, plan.candidate()->image);
   std::vector<std::string> command = plan.candidate()->command;
-  command.push_back("--no-bounded-replay");
+  command.push_back("--no-swa-bounded-replay");
   EXPECT_EQ(attribution->command, command);
   EXPECT_THAT(plan.baseline()->command, testing::Contains("--disable-log-requests"));
   EXPECT_THAT(plan.candidate()->command, testing::Not(testing::Contains("--disable-log-requests")));

@@ -96,6 +96,18 @@ TEST_F(HostTest, AnEmptyHostHasUnknownFactsAndNoGovernor) {
   EXPECT_EQ(Told("cpu_governor"), "absent ");
 }
 
+TEST_F(HostTest, TellsHowLongAnybodyWaitedForACpu) {
+  EXPECT_EQ(CpuPressure(reader_), std::nullopt);
+  for (const char* odd : {"", "some avg10=0.00", "some total=x", "some avg10=1.00 total=-5\n",
+                          "full avg10=0.00 total=7\n"}) {
+    Put("proc/pressure/cpu", odd);
+    EXPECT_EQ(CpuPressure(reader_), std::nullopt) << odd;
+  }
+  Put("proc/pressure/cpu",
+      "some avg10=76.36 avg60=71.36 avg300=65.31 total=5776366468\nfull avg10=0.00 total=0\n");
+  EXPECT_EQ(CpuPressure(reader_), std::chrono::microseconds(5776366468));
+}
+
 TEST_F(HostTest, TheRealOneIsReadToo) {
   const auto facts = ReadHostFacts({});
   const auto kernel = std::find_if(facts.begin(), facts.end(),
