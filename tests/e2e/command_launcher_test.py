@@ -39,8 +39,8 @@ workload:
     - {{name: short-c2, input_tokens: 128, output_tokens: 16, concurrency: 2, requests: 6}}
     - {{name: long-c4, input_tokens: 512, output_tokens: 24, concurrency: 4, requests: 8}}
 gates:
-  - throughput: {{case: long-c4, max_loss: 60%}}
-  - failures: {{kind: any, arm: candidate, max_rate: 20%}}
+  - throughput: {{case: long-c4, max_loss: 60%, severity: advisory}}
+  - failures: {{kind: any, arm: candidate, max_rate: 20%, severity: advisory}}
   - provenance: {{}}
 """
 

@@ -108,6 +108,15 @@ TEST_F(WatchdogCleanerTest, KeepsALockUntilItIsDone) {
   base::Fd lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(lock.get(), LOCK_EX | LOCK_NB), 0);
   ASSERT_TRUE(watchdog_->Hold(lock.get()));
+  // Not only on its way: it has the file open.
+  const fs::path descriptors = "/proc/" + std::to_string(watchdog_->pid()) + "/fd";
+  EXPECT_TRUE(Eventually([&] {
+    for (const auto& entry : fs::directory_iterator(descriptors)) {
+      std::error_code error;
+      if (fs::read_symlink(entry.path(), error) == fs::canonical(file)) return true;
+    }
+    return false;
+  }));
   lock.Close();
   const base::Fd other(open(file.c_str(), O_RDWR | O_CLOEXEC));
   EXPECT_NE(flock(other.get(), LOCK_EX | LOCK_NB), 0) << "the watchdog holds it";
