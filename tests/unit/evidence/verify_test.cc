@@ -240,15 +240,15 @@ TEST_F(VerifyImagesTest, ADocumentThatWasChangedIsFoundOffline) {
   const fs::path config = layout_.boot(1, "baseline") / kImageFolder / kImageConfigFile;
   Replace(config, "\"named\":\"a\"", "\"named\":\"b\"");
   const std::string changed = image_samples::Sha(Get(config));
-  EXPECT_THAT(AfterSealing(),
-              ElementsAre("boots/01-baseline/image/manifest.json: the manifest " +
-                              image_samples::Sha(image_.manifest) + " names the config " +
-                              image_samples::Sha(image_.config) + ", but the config's sha256 is " +
-                              changed,
-                          "boots/01-baseline/image/proof.json: after start the container ran the "
-                          "image " +
-                              image_samples::Sha(image_.config) + ", the pin leads to the config " +
-                              changed + " of the manifest " + image_samples::Sha(image_.manifest)));
+  EXPECT_THAT(
+      AfterSealing(),
+      ElementsAre("boots/01-baseline/image/manifest.json: the manifest " +
+                      image_samples::Sha(image_.manifest) + " names the config " +
+                      image_samples::Sha(image_.config) + ", but the config's sha256 is " + changed,
+                  "boots/01-baseline/image/proof.json: after start the container ran the "
+                  "image " +
+                      image_samples::Sha(image_.config) + ", the pin leads to the config " +
+                      changed + " of the manifest " + image_samples::Sha(image_.manifest)));
 }
 
 TEST_F(VerifyImagesTest, AProofOfAnotherImageThanThePlansIsAFinding) {
@@ -259,9 +259,9 @@ TEST_F(VerifyImagesTest, AProofOfAnotherImageThanThePlansIsAFinding) {
   proof.containers[0].image = base::Sha256Of(other.config);
   ASSERT_TRUE(WriteImageProof(layout_, BootOf("baseline", 1), proof));
   ASSERT_TRUE(WriteImageProof(layout_, BootOf("candidate", 2), Proof()));
-  EXPECT_THAT(AfterSealing(), ElementsAre("boots/01-baseline/image/proof.json: is of the image " +
-                                          proof.reference + ", the plan pins " + reference_ +
-                                          " for the arm baseline"));
+  EXPECT_THAT(AfterSealing(),
+              ElementsAre("boots/01-baseline/image/proof.json: is of the image " + proof.reference +
+                          ", the plan pins " + reference_ + " for the arm baseline"));
 }
 
 TEST_F(VerifyImagesTest, WhatAWeakProofLeavesOpenIsSaid) {
