@@ -7,9 +7,10 @@
 namespace upgrade_gate::evidence {
 namespace {
 
-constexpr std::array kAllStopReasons = {StopReason::kNone,        StopReason::kGuard,
-                                        StopReason::kServiceLost, StopReason::kInterrupted,
-                                        StopReason::kDeadline,    StopReason::kIdentity};
+constexpr std::array kAllStopReasons = {StopReason::kNone,          StopReason::kGuard,
+                                        StopReason::kServiceLost,   StopReason::kInterrupted,
+                                        StopReason::kDeadline,      StopReason::kIdentity,
+                                        StopReason::kInfrastructure};
 
 }  // namespace
 
@@ -64,6 +65,8 @@ std::string_view Name(StopReason reason) {
       return "deadline";
     case StopReason::kIdentity:
       return "identity";
+    case StopReason::kInfrastructure:
+      return "infrastructure";
   }
   UG_CHECK(false && "a stop reason without a name");
   return "";

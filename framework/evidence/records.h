@@ -78,7 +78,8 @@ enum class StopReason {
   kServiceLost,
   kInterrupted,
   kDeadline,
-  kIdentity,  // what answered is not, or no longer, what it should be
+  kIdentity,        // what answered is not, or no longer, what it should be
+  kInfrastructure,  // what runs the server ended it (its engine, or somebody through it)
 };
 std::string_view Name(StopReason reason);
 std::optional<StopReason> StopReasonFrom(std::string_view name);

@@ -56,6 +56,9 @@ struct Exit {
   bool clean = false;
   std::string description;  // "exit code 3", "signal 9 (Killed)"
   int killed = 0;           // after Stop: processes of it that TERM did not end and KILL had to
+  // What runs it ended it, not we and not itself: a container engine that stopped, or
+  // somebody who told it to. Never said on a guess.
+  bool by_engine = false;
 };
 
 // A started server. The destructor ends it (KILL) if Stop was not called.

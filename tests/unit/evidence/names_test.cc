@@ -53,6 +53,8 @@ TEST(StopReasonTest, NamesLeadBack) {
   EXPECT_EQ(StopReasonFrom("service_lost"), StopReason::kServiceLost);
   EXPECT_EQ(StopReasonFrom("interrupted"), StopReason::kInterrupted);
   EXPECT_EQ(StopReasonFrom("deadline"), StopReason::kDeadline);
+  EXPECT_EQ(StopReasonFrom("identity"), StopReason::kIdentity);
+  EXPECT_EQ(StopReasonFrom("infrastructure"), StopReason::kInfrastructure);
   EXPECT_EQ(StopReasonFrom(""), std::nullopt);
 }
 
