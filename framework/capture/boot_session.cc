@@ -134,14 +134,14 @@ probes::ReadinessSpec ReadinessOf(const plan::ResolvedPlan& plan, const WatchedS
 // What is known of a server that was ready or has measured, before it is stopped.
 void LookBeforeStop(const WatchedServer& watched, BootRecord& boot) {
   if (boot.stopped != StopReason::kNone) return;
-  if (const auto fault = watched.log->fault()) {
-    boot.stopped = StopReason::kServiceLost;
-    boot.stop_detail = server::Describe(*fault);
-    return;
-  }
   const auto identity = watched.server->Identify();
   boot.identity_change = identity ? ChangedSince(boot.server, *identity)
                                   : "could not be asked at the end: " + identity.error().message;
+  // After its last answer, so that nobody saw it yet.
+  if (const auto lost = watched.Lost()) {
+    boot.stopped = lost->reason;
+    boot.stop_detail = lost->why + " after its last request";
+  }
 }
 
 // Ends the server, records how it ended and what it logged.

@@ -98,6 +98,7 @@ base::Result<CaseSession::Next> CaseSession::MeasureRound(const plan::Case& of,
   failures_in_a_row = round.load.failures_in_a_row;
   std::optional<Loss> lost = watched_.Lost();
   if (!lost && !IsSameServer(round, of.name, lost)) return Next::kNothing;
+  if (!lost) lost = watched_.Lost();  // it may have ended while it was asked
   load::StopSignal stopped{round.load.stopped, round.load.stop_detail};
   // Neither an interrupted round is kept nor one whose server was taken away: the case
   // is measured again.

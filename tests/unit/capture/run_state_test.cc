@@ -166,6 +166,10 @@ TEST_F(RunStateTest, ABootThatWasLostAfterItsLastRequestIsNotWhole) {
   lost.stopped = StopReason::kServiceLost;
   EXPECT_THAT(FindBrokenBoots({lost}, {Round(1, 1, "a", 1)}),
               ElementsAre("boot 1 (baseline) was lost"));
+  // What it had measured before its engine ended it is whole, and the rest is resumed.
+  BootRecord taken_away = lost;
+  taken_away.stopped = StopReason::kInfrastructure;
+  EXPECT_THAT(FindBrokenBoots({taken_away}, {Round(1, 1, "a", 1)}), IsEmpty());
   // One that never became ready has measured nothing, and is resumed.
   EXPECT_THAT(FindBrokenBoots({lost}, {}), IsEmpty());
 }
