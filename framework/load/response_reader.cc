@@ -4,35 +4,24 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/evidence/limits.h"
+#include "framework/load/event_json.h"
 #include "framework/load/event_pattern.h"
+#include "framework/load/quote.h"
+#include "framework/load/tool_calls.h"
 
 namespace upgrade_gate::load {
 namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::size_t kQuoteBytes = 200;
 constexpr std::size_t kBodyHeadBytes = 400;
 constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";
-
-std::string Quote(std::string_view text) {
-  // Cut before escaping: a hostile megabyte is not made visible first.
-  const std::string visible = base::Visible(text.substr(0, 4 * kQuoteBytes));
-  return "\"" + base::Shorten(visible, kQuoteBytes) + "\"";
-}
-
-template <typename Value>
-std::string Shown(const Value& value) {
-  return base::Shorten(base::Visible(simdjson::minify(value)), kQuoteBytes);
-}
 
 bool IsMediaType(std::string_view content_type, std::string_view wanted) {
   std::string_view type = content_type.substr(0, content_type.find(';'));
@@ -47,73 +36,6 @@ std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\n";
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
   return text.substr(0, text.find_last_not_of(kBlank) + 1);
-}
-
-// Turns data into a DOM, which lives until the next one. One for all readers of a
-// thread: of thousands of open streams, each with memory of its own for this,
-// only one event is read at a time.
-class JsonReader {
- public:
-  JsonReader() {
-    // The depth stays when the parser grows.
-    UG_CHECK(parser_.allocate(kFirstCapacity, kMaxJsonDepth) == simdjson::SUCCESS);
-  }
-
-  simdjson::error_code Parse(std::string_view data, dom::element& root) {
-    const simdjson::error_code error = ParsePadded(data, root);
-    if (error != simdjson::NUMBER_ERROR) return error;
-    // simdjson refuses integers over 64 bits, which are JSON all the same. Our
-    // strict reader makes doubles of them, so that only the value is judged.
-    const auto value = base::ParseJson(data);
-    return value ? ParsePadded(base::WriteJsonLine(*value), root) : error;
-  }
-
- private:
-  static constexpr std::size_t kFirstCapacity = 4096;
-
-  simdjson::error_code ParsePadded(std::string_view data, dom::element& root) {
-    if (padded_.size() < data.size() + simdjson::SIMDJSON_PADDING) {
-      padded_.resize(2 * data.size() + simdjson::SIMDJSON_PADDING);
-    }
-    std::memcpy(padded_.data(), data.data(), data.size());
-    return parser_.parse(padded_.data(), data.size(), false).get(root);
-  }
-
-  dom::parser parser_;
-  std::vector<char> padded_;
-};
-
-JsonReader& ThreadsJsonReader() {
-  thread_local JsonReader reader;
-  return reader;
-}
-
-// The members of an object that we read, each with the place of its value. A
-// doubled one would be read differently by different clients, so it is not
-// guessed which is meant.
-struct Wanted {
-  std::string_view key;
-  std::optional<dom::element>* value;
-  bool keep_null = false;
-};
-
-// The name of a doubled member, or nothing. What is null counts as absent,
-// unless it is to be kept.
-template <std::size_t kCount>
-std::string_view ReadMembers(dom::object object, const Wanted (&wanted)[kCount]) {
-  std::string_view doubled;
-  unsigned seen = 0;
-  static_assert(kCount <= 32);
-  for (const dom::key_value_pair field : object) {
-    for (std::size_t i = 0; i < kCount; ++i) {
-      if (field.key != wanted[i].key) continue;
-      if ((seen & 1U << i) != 0) doubled = wanted[i].key;
-      seen |= 1U << i;
-      if (wanted[i].keep_null || !field.value.is_null()) *wanted[i].value = field.value;
-      break;
-    }
-  }
-  return doubled;
 }
 
 bool IsFailureReason(std::string_view reason) {
@@ -134,19 +56,14 @@ std::string ReadCount(const std::optional<dom::element>& value, const char* name
   return count > evidence::kMaxTokens ? fmt::format("\"{}\" is {}, out of range", name, count) : "";
 }
 
-// A tool call as far as its pieces have come.
-struct ToolCall {
-  std::int64_t choice = 0, index = 0;
-  std::string id, name, arguments;
-};
-
 }  // namespace
 
 struct ResponseReader::Impl {
   Impl(ReaderCaps reader_caps, std::shared_ptr<evidence::Spool> spool)
       : caps(reader_caps),
         sse([this](const SseEvent& event) { OnEvent(event); }, reader_caps.sse),
-        raw(std::move(spool)) {}
+        raw(std::move(spool)),
+        tool_calls(reader_caps.tool_calls, reader_caps.argument_bytes) {}
 
   // What of a choice has been seen.
   struct Choice {
@@ -180,9 +97,7 @@ struct ResponseReader::Impl {
                   Gain& gain);
   void OnReasoningField(const char* name);
   void OnUsage(dom::element value);
-  void JoinToolCalls();
   bool Malformed(std::string_view why, std::string_view data);
-  bool ToolCallProblem(std::string problem);
   void InBandError(std::string text);
   void Note(bool& noted, std::string text);
 
@@ -197,8 +112,7 @@ struct ResponseReader::Impl {
   std::string over_cap;
   std::vector<Choice> choices;
   EventPattern pattern;
-  std::vector<ToolCall> tool_calls;
-  std::size_t argument_bytes = 0;
+  ToolCalls tool_calls;
   bool usage_null = false;
   bool noted_replacement = false, noted_empty_object = false, noted_empty_reason = false,
        noted_both_reasonings = false, noted_late_output = false;
@@ -207,11 +121,6 @@ struct ResponseReader::Impl {
 bool ResponseReader::Impl::Malformed(std::string_view why, std::string_view data) {
   if (seen.malformed.empty()) seen.malformed = fmt::format("{}: {}", why, Quote(data));
   return false;
-}
-
-bool ResponseReader::Impl::ToolCallProblem(std::string problem) {
-  if (seen.tool_call_problem.empty()) seen.tool_call_problem = std::move(problem);
-  return true;  // the rest of the event is read on
 }
 
 void ResponseReader::Impl::InBandError(std::string text) {
@@ -268,7 +177,7 @@ void ResponseReader::Impl::OnWholeBody() {
 
 bool ResponseReader::Impl::ParseObject(std::string_view data, dom::object& object) {
   dom::element root;
-  switch (ThreadsJsonReader().Parse(data, root)) {
+  switch (ParseEvent(data, root)) {
     case simdjson::SUCCESS:
       break;
     case simdjson::DEPTH_ERROR:
@@ -493,60 +402,16 @@ bool ResponseReader::Impl::OnToolCall(dom::element item, std::size_t choice, std
   // is whole has them in order.
   std::int64_t index = place;
   if (index_value ? index_value->get(index) != simdjson::SUCCESS || index < 0 : form.stream) {
-    return ToolCallProblem(fmt::format("a tool call whose \"index\" is {}: {}",
-                                       index_value ? Shown(*index_value) : "absent", Quote(data)));
+    tool_calls.Problem(fmt::format("a tool call whose \"index\" is {}: {}",
+                                   index_value ? Shown(*index_value) : "absent", Quote(data)));
+    return true;  // the rest of the event is read on
   }
-  auto call = std::find_if(tool_calls.begin(), tool_calls.end(), [&](const ToolCall& each) {
-    return each.choice == static_cast<std::int64_t>(choice) && each.index == index;
-  });
-  argument_bytes += id.size() + name.size() + arguments.size();
-  if (argument_bytes > caps.argument_bytes) {
-    over_cap = fmt::format("tool calls over {} bytes", caps.argument_bytes);
-    return false;
-  }
-  if (call == tool_calls.end()) {
-    if (tool_calls.size() == caps.tool_calls) {
-      over_cap = fmt::format("more than {} tool calls", caps.tool_calls);
-      return false;
-    }
-    tool_calls.push_back({static_cast<std::int64_t>(choice), index, std::string(id),
-                          std::string(name), std::string(arguments)});
-    return true;
-  }
-  const auto merge = [&](std::string& have, std::string_view got, const char* what) {
-    if (have.empty()) have = got;
-    if (!got.empty() && got != have) {
-      ToolCallProblem(fmt::format("two {}s at tool call index {}: {} and {}", what, index,
-                                  Quote(have), Quote(got)));
-    }
-  };
-  merge(call->id, id, "id");
-  merge(call->name, name, "name");
-  call->arguments.append(arguments);
-  return true;
-}
-
-void ResponseReader::Impl::JoinToolCalls() {
-  seen.tool_calls = static_cast<int>(tool_calls.size());
-  for (const ToolCall& call : tool_calls) {
-    const auto problem = [&](std::string_view what) {
-      ToolCallProblem(fmt::format("tool call {}{}: {}", call.index,
-                                  call.name.empty() ? "" : " " + Quote(call.name), what));
-    };
-    if (call.name.empty()) problem("has no name");
-    if (call.id.empty()) problem("has no id");
-    if (call.arguments.empty()) {
-      seen.tool_call_without_arguments = true;
-      continue;
-    }
-    const auto value = base::ParseJson(call.arguments);
-    if (!value) {
-      problem(fmt::format("arguments {} are not JSON ({})", Quote(call.arguments),
-                          base::Shorten(base::Visible(value.error().message), kQuoteBytes)));
-    } else if (!value->is_object()) {
-      problem(fmt::format("arguments {} are not an object", Quote(call.arguments)));
-    }
-  }
+  over_cap = tool_calls.Add({.choice = static_cast<std::int64_t>(choice),
+                             .index = index,
+                             .id = id,
+                             .name = name,
+                             .arguments = arguments});
+  return over_cap.empty();
 }
 
 void ResponseReader::Impl::OnUsage(dom::element value) {
@@ -638,7 +503,10 @@ void ResponseReader::OnEnd(EndKind end, std::string_view detail, base::Instant a
     if (!impl.over_cap.empty()) seen.end = EndKind::kOverCap;
   }
   if (seen.end == EndKind::kOverCap && !impl.over_cap.empty()) seen.end_detail = impl.over_cap;
-  impl.JoinToolCalls();
+  impl.tool_calls.Finish();
+  seen.tool_calls = impl.tool_calls.count();
+  seen.tool_call_problem = impl.tool_calls.problem();
+  seen.tool_call_without_arguments = impl.tool_calls.any_without_arguments();
   if (!seen.usage && seen.usage_problem.empty()) {
     seen.usage_problem = impl.usage_null ? "null" : "absent";
   }
@@ -666,8 +534,7 @@ void ResponseReader::Reset(const ResponseForm& form) {
   impl.over_cap.clear();
   impl.choices.clear();
   impl.pattern.Clear();
-  impl.tool_calls.clear();
-  impl.argument_bytes = 0;
+  impl.tool_calls.Clear();
   impl.usage_null = impl.noted_replacement = impl.noted_empty_object = impl.noted_empty_reason =
       impl.noted_both_reasonings = impl.noted_late_output = false;
 }
