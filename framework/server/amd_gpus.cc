@@ -220,10 +220,10 @@ bool Has(std::string_view line, std::string_view text) {
 }
 
 // Messages of amdgpu_device.c, amdgpu_job.c, amdgpu_ras.c and kfd_device_queue_manager.c.
-// A fault of a page is its program's own.
+// A fault of a page is its program's own; a reset that began and did not end is one of the GPU.
 bool IsFault(std::string_view line) {
   return (Has(line, "ring ") && Has(line, " timeout, ") && Has(line, "signaled seq=")) ||
-         (Has(line, "GPU reset(") && Has(line, "failed")) ||
+         Has(line, "GPU reset begin") || (Has(line, "GPU reset(") && Has(line, "failed")) ||
          Has(line, "GPU reset end with ret = -") || Has(line, "GPU recovery disabled") ||
          Has(line, "unrecoverable state") || Has(line, "device lost from bus") ||
          Has(line, "Fatal error during GPU init") || Has(line, "uncorrectable hardware error(") ||

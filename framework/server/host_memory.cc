@@ -129,10 +129,10 @@ void AddSegments(const HostReader& reader, std::vector<SharedMemory>& shared) {
   }
 }
 
-// proc(5), /proc/<pid>/status
-std::optional<ProcessMemory> ReadProcessMemory(const HostReader& reader, std::uint64_t pid) {
-  const auto text = base::ReadFile(reader.root / "proc" / std::to_string(pid) / "status", kFileCap);
-  if (!text) return std::nullopt;
+// proc(5), /proc/<pid>/status. Nothing: it has ended, or waits for its parent to see that.
+std::optional<ProcessMemory> ReadProcessMemory(const HostReader& reader, const std::string& pid) {
+  const auto text = base::ReadFile(reader.root / "proc" / pid / "status", kFileCap);
+  if (!text || FirstValue(*text, "State").starts_with("Z")) return std::nullopt;
   const std::string users = FirstValue(*text, "Uid");
   ProcessMemory process;
   process.name = FirstValue(*text, "Name");
@@ -146,7 +146,7 @@ std::optional<ProcessMemory> ReadProcessMemory(const HostReader& reader, std::ui
 base::Status AddProcesses(const HostReader& reader, HostMemory& memory) {
   UG_ASSIGN(const auto pids, NumberedEntries(reader.root / "proc"));
   for (const std::uint64_t pid : pids) {
-    if (auto process = ReadProcessMemory(reader, pid)) {
+    if (auto process = ReadProcessMemory(reader, std::to_string(pid))) {
       memory.processes.emplace(pid, std::move(*process));
     }
   }
@@ -171,7 +171,9 @@ std::optional<FileId> MappedFile(const std::string& line) {
 // The files of /dev/shm that living processes have mapped or open.
 struct Held {
   std::set<FileId> files;
-  std::set<std::uint64_t> unknown;  // users of processes that may not be looked into
+  // Other users, of whose processes some may not be looked into. Of our own those are
+  // the guards of a login, which hold no such file.
+  std::set<std::uint64_t> unknown;
 };
 
 void AddHeldBy(const fs::path& process, std::uint64_t user, Held& held) {
@@ -199,10 +201,11 @@ base::Result<Held> ReadHeld(const HostReader& reader) {
   Held held;
   UG_ASSIGN(const auto pids, NumberedEntries(reader.root / "proc"));
   for (const std::uint64_t pid : pids) {
-    const auto process = ReadProcessMemory(reader, pid);
-    if (!process) continue;  // has ended
+    const auto process = ReadProcessMemory(reader, std::to_string(pid));
+    if (!process) continue;
     AddHeldBy(reader.root / "proc" / std::to_string(pid), process->user, held);
   }
+  if (const auto self = ReadProcessMemory(reader, "self")) held.unknown.erase(self->user);
   return held;
 }
 

@@ -9,7 +9,7 @@ from harness import INFRASTRUCTURE, SERVER, Experiment, sha256
 LEAKY = """\
 #!/bin/sh
 # The reference server, which leaves 80 MiB in /dev/shm the first time.
-if mkdir {once} 2>/dev/null; then
+if /bin/mkdir {once} 2>/dev/null; then
   /usr/bin/head -c 83886080 /dev/zero > {left}
 fi
 exec {server} "$@"

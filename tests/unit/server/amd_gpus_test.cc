@@ -354,6 +354,7 @@ TEST_F(AmdTest, FaultsOfTheKernelsLogLastUntilAReset) {
       "[9.0] [drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx timeout, signaled seq=3, emitted "
       "seq=5",
       gpu0 + "ring comp_1.1.0 timeout, signaled seq=23, emitted seq=24",
+      gpu0 + "GPU reset begin!",
       gpu0 + "GPU reset(2) failed",
       gpu0 + "GPU reset end with ret = -22",
       gpu0 + "GPU recovery disabled.",
@@ -384,7 +385,6 @@ TEST_F(AmdTest, LinesOfTheKernelsLogThatAreNoFaults) {
   const std::string benign[] = {
       gpu0 + "ring comp_1.0.1 uses VM inv eng 8 on hub 0",
       gpu0 + "ring gfx timeout, but soft recovered",
-      gpu0 + "GPU reset begin!",
       gpu0 + "no uncorrectable hardware errors detected in umc block",
       gpu0 + "0 uncorrectable hardware errors detected in umc block",
       gpu0 + "3 correctable hardware errors detected in umc block",

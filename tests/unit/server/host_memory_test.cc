@@ -15,7 +15,6 @@ namespace upgrade_gate::server {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr std::int64_t kMib = 1024;  // in KiB
 constexpr std::int64_t kTotal = 131'072 * kMib;
@@ -185,14 +184,23 @@ TEST_F(HostMemoryTest, SharedMemoryOfALivingProcessIsItsOwn) {
 }
 
 // Of a process that may not be looked into nobody knows what it holds.
-TEST_F(HostMemoryTest, SharedMemoryOfAUserWhoseProcessesAreHiddenMayBeHeld) {
+TEST_F(HostMemoryTest, SharedMemoryOfAnotherUserWhoseProcessesAreHiddenMayBeHeld) {
   const HostMemory before = Before();
+  const int owner = static_cast<int>(getuid());
+  PutProcess(900, "me", owner + 1, kMib);
+  std::filesystem::create_directory_symlink("900", host_.Path("proc/self"));
   PutShared("psm_1a", 80);
   host_.Remove("proc/800/maps");
-  EXPECT_THAT(Checked(before), HasSubstr("/dev/shm/psm_1a"));  // another user's
-  PutProcess(801, "hidden", static_cast<int>(getuid()), kMib);
+  EXPECT_THAT(Checked(before), HasSubstr("/dev/shm/psm_1a"));  // a third user's is hidden
+  PutProcess(801, "hidden", owner, kMib);
   host_.Remove("proc/801/fd");
   EXPECT_EQ(Checked(before), "back");
+  host_.Put("proc/801/status", fmt::format("Name:\tdead\nState:\tZ (zombie)\nUid:\t{}\n", owner));
+  EXPECT_THAT(Checked(before), HasSubstr("/dev/shm/psm_1a"));
+  PutProcess(801, "hidden", owner, kMib);
+  host_.Remove("proc/801/fd");
+  PutProcess(900, "me", owner, kMib);
+  EXPECT_THAT(Checked(before), HasSubstr("/dev/shm/psm_1a"));  // our own are no excuse
 }
 
 TEST_F(HostMemoryTest, AFileThatWasReplacedIsNew) {
