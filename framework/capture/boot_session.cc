@@ -23,6 +23,7 @@
 #include "framework/probes/readiness.h"
 #include "framework/probes/server_facts.h"
 #include "framework/probes/server_tokenizer.h"
+#include "framework/server/gpus.h"
 #include "framework/server/run_argv.h"
 
 namespace upgrade_gate::capture {
@@ -88,21 +89,6 @@ struct Watched {
   }
 };
 
-// The GPUs that the boot may use; nothing: it uses none. An empty list: all.
-std::optional<std::vector<std::string>> GpusOf(const BootRequest& request) {
-  if (!request.environment.gpus.empty()) return request.environment.gpus;
-  const std::string& planned = request.plan.plan.server.gpus;
-  if (planned.empty()) return std::nullopt;
-  std::vector<std::string> ids;
-  if (planned == "all") return ids;
-  for (std::size_t at = 0; at <= planned.size();) {
-    const std::size_t comma = std::min(planned.find(',', at), planned.size());
-    ids.push_back(planned.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return ids;
-}
-
 class Session {
  public:
   Session(const BootRequest& request, const Watched& watched,
@@ -160,7 +146,7 @@ class Session {
       const std::string started_at = base::FormatUtc(request_.environment.clock.wall());
       int checks = 0;
       const load::StopCheck check = StopCheckFor();
-      const std::string slow_before = Throttled();
+      const auto gpus_before = LookAtGpus();
       const auto pressure_before = server::CpuPressure(request_.environment.host);
       UG_ASSIGN(load::LoadResult result,
                 load::RunLoad(transports, request_.environment.clock, loop, requests, [&] {
@@ -170,7 +156,7 @@ class Session {
                 }));
       failures_in_a_row = result.failures_in_a_row;
       const auto pressure = server::CpuPressure(request_.environment.host);
-      const std::string slow_after = Throttled();
+      const auto gpus_after = LookAtGpus();
 
       RoundRecord round;
       round.case_name = of.name;
@@ -188,10 +174,7 @@ class Session {
         result.client.cpu_pressure = std::clamp(waited / whole, 0.0, 1.0);
       }
       round.client = result.client;
-      if (!slow_before.empty()) round.throttled = slow_before + " before it";
-      if (!slow_after.empty()) {
-        round.throttled += (slow_before.empty() ? "" : "; ") + slow_after + " after it";
-      }
+      round.throttled = server::Slowdowns(gpus_before, gpus_after);
       round.stopped = result.stopped;
       round.stop_detail = result.stop_detail;
       round.requests = std::move(result.requests);
@@ -249,10 +232,10 @@ class Session {
     return loop;
   }
 
-  // How the boot's GPUs are slowed down now; empty: not that anybody knows.
-  std::string Throttled() const {
-    const auto gpus = GpusOf(request_);
-    return gpus ? server::Throttling(request_.environment.host, *gpus) : std::string();
+  std::vector<server::Gpu> LookAtGpus() const {
+    const Environment& environment = request_.environment;
+    return server::LookAtGpus(environment.host,
+                              server::SelectGpus(request_.plan.plan.server, environment.gpus));
   }
 
   std::span<load::Transport* const> TransportsFor(int streams) const {
@@ -540,7 +523,7 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   spec.say = environment.say;
   spec.interrupted = environment.interrupted;
   boot.host_facts = server::ReadHostFacts(environment.host);
-  if (const auto gpus = GpusOf(request)) {
+  if (const auto gpus = server::SelectGpus(plan.server, environment.gpus)) {
     const auto free =
         server::CheckGpus(environment.host, *gpus, environment.clock, environment.interrupted);
     if (!free) {
