@@ -88,7 +88,9 @@ base::Status AddFiles(const HostReader& reader, std::vector<SharedMemory>& share
     SharedMemory file;
     file.name = std::string(kShm) + it->path().lexically_relative(folder).string();
     file.identity = fmt::format("{}:{}", info.st_dev, info.st_ino);
-    file.bytes = static_cast<std::uint64_t>(info.st_blocks) * 512;
+    // A sparse file takes less than its size, none more.
+    file.bytes = std::min(static_cast<std::uint64_t>(info.st_blocks) * 512,
+                          static_cast<std::uint64_t>(std::max<off_t>(info.st_size, 0)));
     file.user = info.st_uid;
     file.device = info.st_dev;
     file.inode = info.st_ino;

@@ -1,5 +1,6 @@
 #include "framework/server/host_memory.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,9 +44,12 @@ class HostMemoryTest : public ::testing::Test {
     host_.Put(folder + "maps", "7f00-7f01 r-xp 00000000 08:01 77   /usr/lib/x.so\n");
     std::filesystem::create_directories(host_.Path(folder + "fd"));
   }
-  // A file that takes as much as it says; its line in a process' maps.
+  // A file that takes as much as it says, also where blocks are given out late; its line
+  // in a process' maps.
   std::string PutShared(const std::string& name, std::size_t mib) {
     host_.Put("dev/shm/" + name, std::string(mib << 20, 'x'));
+    const base::Fd file(open(host_.Path("dev/shm/" + name).c_str(), O_RDWR | O_CLOEXEC));
+    EXPECT_EQ(fsync(file.get()), 0);
     struct stat info {};
     EXPECT_EQ(stat(host_.Path("dev/shm/" + name).c_str(), &info), 0);
     return fmt::format("7f10-7f20 rw-s 00000000 {:02x}:{:02x} {}    /dev/shm/{}\n",
