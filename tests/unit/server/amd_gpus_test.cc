@@ -20,7 +20,7 @@ using ::testing::Pair;
 
 std::string Bytes(std::uint64_t value, std::size_t size) {
   std::string bytes;
-  for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  for (; bytes.size() < size; value >>= 8) bytes += static_cast<char>(value & 0xff);
   return bytes;
 }
 
