@@ -44,12 +44,13 @@ class HostMemoryTest : public ::testing::Test {
     host_.Put(folder + "maps", "7f00-7f01 r-xp 00000000 08:01 77   /usr/lib/x.so\n");
     std::filesystem::create_directories(host_.Path(folder + "fd"));
   }
-  // A file that takes as much as it says, also where blocks are given out late; its line
-  // in a process' maps.
-  std::string PutShared(const std::string& name, std::size_t mib) {
-    host_.Put("dev/shm/" + name, std::string(mib << 20, 'x'));
+  // A file that takes as much as it says; its line in a process' maps.
+  std::string PutShared(const std::string& name, int mib) {
+    host_.Put("dev/shm/" + name, "");
     const base::Fd file(open(host_.Path("dev/shm/" + name).c_str(), O_RDWR | O_CLOEXEC));
-    EXPECT_EQ(fsync(file.get()), 0);
+    if (mib > 0) {
+      EXPECT_EQ(posix_fallocate(file.get(), 0, off_t{mib} << 20), 0);
+    }
     struct stat info {};
     EXPECT_EQ(stat(host_.Path("dev/shm/" + name).c_str(), &info), 0);
     return fmt::format("7f10-7f20 rw-s 00000000 {:02x}:{:02x} {}    /dev/shm/{}\n",
@@ -241,7 +242,8 @@ TEST_F(HostMemoryTest, ASparseFileTakesNothingAndALinkIsNotFollowed) {
   const HostMemory before = Before();
   PutShared("sparse", 0);
   std::filesystem::resize_file(host_.Path("dev/shm/sparse"), 1ULL << 30);
-  host_.Put("elsewhere", std::string(std::size_t{80} << 20, 'x'));
+  PutShared("elsewhere", 80);
+  std::filesystem::rename(host_.Path("dev/shm/elsewhere"), host_.Path("elsewhere"));
   std::filesystem::create_symlink(host_.Path("elsewhere"), host_.Path("dev/shm/link"));
   std::filesystem::create_directory_symlink(host_.Path(""), host_.Path("dev/shm/folder"));
   EXPECT_EQ(Checked(before), "back");
