@@ -2,9 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "framework/capture/capture.h"
 #include "framework/capture/progress.h"
@@ -28,8 +25,5 @@ struct BootRequest {
   base::Instant began;    // of this call's measuring, and the rounds that were done
   int rounds_before = 0;  // by then: what the time left is estimated from
 };
-
-// The GPUs that the boot may use; nothing: it uses none. An empty list: all.
-std::optional<std::vector<std::string>> GpusOf(const BootRequest& request);
 
 }  // namespace upgrade_gate::capture

@@ -16,6 +16,7 @@
 #include "framework/evidence/store.h"
 #include "framework/load/shards.h"
 #include "framework/probes/readiness.h"
+#include "framework/server/gpus.h"
 #include "framework/server/host.h"
 
 namespace upgrade_gate::capture {
@@ -78,7 +79,7 @@ base::Status TellBooting(const BootRequest& request, const BootRecord& boot) {
 // Whether the host is as free as a measurement needs it.
 base::Status CheckHost(const BootRequest& request) {
   const Environment& environment = request.environment;
-  const auto gpus = GpusOf(request);
+  const auto gpus = server::SelectGpus(request.plan.plan.server, environment.gpus);
   if (!gpus) return {};
   return server::CheckGpus(environment.host, *gpus, environment.clock, environment.interrupted);
 }
@@ -179,20 +180,6 @@ base::Status EndBoot(const BootRequest& request, const WatchedServer& watched, B
 }
 
 }  // namespace
-
-std::optional<std::vector<std::string>> GpusOf(const BootRequest& request) {
-  if (!request.environment.gpus.empty()) return request.environment.gpus;
-  const std::string& planned = request.plan.plan.server.gpus;
-  if (planned.empty()) return std::nullopt;
-  std::vector<std::string> ids;
-  if (planned == "all") return ids;
-  for (std::size_t at = 0; at <= planned.size();) {
-    const std::size_t comma = std::min(planned.find(',', at), planned.size());
-    ids.push_back(planned.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return ids;
-}
 
 int MostInFlight(const plan::ResolvedPlan& plan) {
   int most = 1;

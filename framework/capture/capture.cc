@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "framework/base/file.h"
 #include "framework/base/text.h"
@@ -15,6 +16,7 @@
 #include "framework/evidence/store.h"
 #include "framework/load/file_limit.h"
 #include "framework/server/gpu_allocation.h"
+#include "framework/server/host_memory.h"
 #include "framework/server/log_rules.h"
 
 namespace upgrade_gate::capture {
@@ -182,6 +184,22 @@ base::Result<HostLock> WaitForHost(const Layout& layout, const Environment& envi
                            {environment.clock, environment.interrupted, say});
 }
 
+// Before a boot: what the one before took of the host's memory has come back. A server that
+// somebody else runs, or on another host, says nothing about this one's.
+base::Status CheckHostMemory(const Environment& environment, const StepState& step, int boot,
+                             bool served_here, std::optional<server::HostMemory>& before) {
+  if (!served_here) return {};
+  if (!before) {
+    UG_ASSIGN(before, server::ReadHostMemory(environment.host));
+    return {};
+  }
+  const auto returned =
+      server::CheckMemory(environment.host, *before, environment.clock, environment.interrupted);
+  if (returned) return {};
+  return tl::unexpected(
+      base::At(fmt::format("boot {} ({})", boot, step.step->arm), returned.error()));
+}
+
 base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& layout,
                                     const Environment& environment, CaptureRecord& record,
                                     Status& status) {
@@ -220,10 +238,14 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
   const base::Instant began = environment.clock.now();
   const int rounds_before = status.rounds_done;
   bool first = true;
+  std::optional<server::HostMemory> memory;  // before the first boot
+  const bool ours = plan.plan.server.launcher != plan::LauncherKind::kEndpoint;
+  bool served_here = ours;
   for (const StepState& step : steps) {
     if (step.pending.empty()) continue;
     if (!first) environment.at(Moment::kBetweenBoots);
     first = false;
+    UG_TRY(CheckHostMemory(environment, step, number + 1, served_here, memory));
     const BootRequest request{.plan = plan,
                               .layout = layout,
                               .environment = environment,
@@ -235,6 +257,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
                               .began = began,
                               .rounds_before = rounds_before};
     UG_ASSIGN(const evidence::BootRecord boot, RunBoot(request));
+    served_here = ours && boot.server_host.empty();
     identities.at(step.step->arm).pull.reset();  // was before the arm's first boot
     if (boot.stopped != evidence::StopReason::kNone) {
       incidents.push_back(

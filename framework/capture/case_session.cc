@@ -135,7 +135,7 @@ base::Result<CaseSession::Round> CaseSession::RunRound(const plan::Case& of,
   round.started_at = base::FormatUtc(environment.clock.wall());
   int checks = 0;
   const load::StopCheck check = StopCheckFor();
-  const std::string slow_before = Throttled();
+  const auto gpus_before = LookAtGpus();
   const auto pressure_before = server::CpuPressure(environment.host);
   UG_ASSIGN(round.load, load::RunLoad(transports, environment.clock, load, requests, [&] {
               // The first look comes before the first request is sent.
@@ -143,13 +143,9 @@ base::Result<CaseSession::Round> CaseSession::RunRound(const plan::Case& of,
               return check();
             }));
   const auto pressure_after = server::CpuPressure(environment.host);
-  const std::string slow_after = Throttled();
+  round.throttled = server::Slowdowns(gpus_before, LookAtGpus());
   round.load.client.cpu_pressure =
       PressureOver(pressure_before, pressure_after, round.load.duration);
-  if (!slow_before.empty()) round.throttled = slow_before + " before it";
-  if (!slow_after.empty()) {
-    round.throttled += (slow_before.empty() ? "" : "; ") + slow_after + " after it";
-  }
   return round;
 }
 
@@ -285,9 +281,10 @@ load::StopCheck CaseSession::StopCheckFor() const {
   };
 }
 
-std::string CaseSession::Throttled() const {
-  const auto gpus = GpusOf(request_);
-  return gpus ? server::Throttling(request_.environment.host, *gpus) : std::string();
+std::vector<server::Gpu> CaseSession::LookAtGpus() const {
+  const Environment& environment = request_.environment;
+  return server::LookAtGpus(environment.host,
+                            server::SelectGpus(request_.plan.plan.server, environment.gpus));
 }
 
 std::span<load::Transport* const> CaseSession::TransportsFor(int streams) const {

@@ -15,6 +15,7 @@
 #include "framework/evidence/store.h"
 #include "framework/load/driver.h"
 #include "framework/load/transport.h"
+#include "framework/server/gpus.h"
 
 namespace upgrade_gate::capture {
 
@@ -55,7 +56,7 @@ class CaseSession {
 
   load::Load LoadOf(const plan::Case& of) const;
   load::StopCheck StopCheckFor() const;
-  std::string Throttled() const;  // how the boot's GPUs are slowed down now
+  std::vector<server::Gpu> LookAtGpus() const;  // those of the boot
   std::span<load::Transport* const> TransportsFor(int streams) const;
 
   const BootRequest& request_;

@@ -137,6 +137,9 @@ Result<std::unique_ptr<server::Launcher>> MakeLauncher(plan::LauncherKind kind,
 }
 
 // Commands of the plan and of the host, with this process's own environment.
+// A server's kernel log is longer than a MiB.
+constexpr std::size_t kHostOutput = std::size_t{16} << 20;
+
 server::RunArgv HostCommands(const std::filesystem::path& directory) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -146,7 +149,7 @@ server::RunArgv HostCommands(const std::filesystem::path& directory) {
                                 std::chrono::milliseconds limit) {
     return server::RunCommand(
         {.argv = argv, .environment = variables, .working_directory = directory},
-        {.time = limit, .output_bytes = std::size_t{1} << 20, .interrupted = Interrupted});
+        {.time = limit, .output_bytes = kHostOutput, .interrupted = Interrupted});
   };
 }
 
