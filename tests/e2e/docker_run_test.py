@@ -18,7 +18,7 @@ class Run(docker_harness.Experiment):
         for boot in boots:
             [pin] = boot["pins"]
             self.assertEqual(f"sha256:{pin['found_sha256']}", images[boot["arm"]].digest)
-            self.assertEqual(boot["server"]["values"]["image"], images[boot["arm"]].config_digest)
+            self.assert_runs(images[boot["arm"]], boot)
             self.assertEqual(boot["server"]["values"]["repository digests"], references[boot["arm"]])
         verified = self.call("verify", self.run_folder)
         self.assertEqual(verified.returncode, ACCEPT, verified.stdout + verified.stderr)
@@ -35,7 +35,11 @@ class Run(docker_harness.Experiment):
         self.assertEqual(capture.wait(timeout=60), ACCEPT, self.captured_log())
         candidate = self.boots()[1]
         self.assertEqual(candidate["version"], "1.1")
-        self.assertEqual(candidate["server"]["values"]["image"], image.config_digest)
+        self.assert_runs(image, candidate)
+
+    def assert_runs(self, image, boot):
+        """An engine names its config; one with containerd's image store names its manifest."""
+        self.assertIn(boot["server"]["values"]["image"], (image.config_digest, image.digest))
 
 
 if __name__ == "__main__":
