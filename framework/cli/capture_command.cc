@@ -114,9 +114,16 @@ struct LauncherParts {
 // how to remove what the run will have there.
 Result<std::unique_ptr<server::Launcher>> MakeDocker(const LauncherParts& parts) {
   UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
-  UG_ASSIGN(auto engine, docker::Engine::Connect(std::move(address)));
-  SweepEngine(*engine, parts.clock, parts.say);
+  // Before connecting: a tunnel to the engine is cleaned by it too.
   UG_TRY(parts.watchdog.AddCleaner(docker::kRunCleaner, parts.run_id));
+  auto connected = docker::Engine::Connect(
+      std::move(address), [&](pid_t group) { return parts.watchdog.Guard(group); });
+  if (!connected) {
+    UG_TRY(parts.watchdog.RemoveCleaner(docker::kRunCleaner, parts.run_id));
+    return tl::unexpected(connected.error());
+  }
+  std::shared_ptr<const docker::Engine> engine = std::move(*connected);
+  SweepEngine(*engine, parts.clock, parts.say);
   return docker::MakeDockerLauncher(parts.clock, std::move(engine),
                                     docker::DefaultDockerOptions(parts.clock));
 }
