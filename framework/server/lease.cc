@@ -145,7 +145,7 @@ std::optional<LeaseJudge::State> LeaseJudge::Read(const base::Result<std::string
   deadline_.reset();
   if (lease_->ends_in) deadline_ = now + *lease_->ends_in;
   if (lease_->over) return State::kOver;
-  if (options_.grace < kLeastRenewalsInGrace * lease_->interval) return State::kTooFast;
+  if (options_.grace < kLeastRenewalsInGrace * lease_->interval) return State::kGraceTooShort;
   return std::nullopt;
 }
 

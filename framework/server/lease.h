@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "framework/base/clock.h"
 #include "framework/base/result.h"
@@ -83,15 +84,15 @@ class LeaseJudge {
     std::chrono::milliseconds longest_step = std::chrono::seconds(10);
   };
   enum class State {
-    kWaiting,    // it was not seen yet
-    kRenewed,    // or not due yet
-    kOverdue,    // two renewals are missing
-    kStalled,    // not renewed for `grace`
-    kOver,       // it says so
-    kDeadline,   // the run's deadline has passed
-    kNeverSeen,  // not within `wait`
-    kForeign,    // the first one is of another run
-    kTooFast,    // it is renewed too seldom for `grace`
+    kWaiting,        // it was not seen yet
+    kRenewed,        // or not due yet
+    kOverdue,        // two renewals are missing
+    kStalled,        // not renewed for `grace`
+    kOver,           // it says so
+    kDeadline,       // the run's deadline has passed
+    kNeverSeen,      // not within `wait`
+    kForeign,        // the first one is of another run
+    kGraceTooShort,  // it is renewed too seldom for `grace`
   };
   LeaseJudge(Options options, base::Instant now) : options_(std::move(options)), last_look_(now) {}
 

@@ -162,7 +162,7 @@ base::Status WatchLease(const LeaseWatch& watch) {
             fmt::format("{}: {}, and not of run {}; nothing was ended: give the lease and the id "
                         "of one run",
                         watch.lease, judge.problem(), run));
-      case State::kTooFast:
+      case State::kGraceTooShort:
         return base::UsageError(fmt::format(
             "{}: is renewed every {}; write --grace {}s or more, three renewals", watch.lease,
             Seconds(judge.lease()->interval), 3 * judge.lease()->interval.count()));

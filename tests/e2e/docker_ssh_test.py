@@ -131,6 +131,7 @@ class Ssh(docker_harness.Experiment):
         self.assertEqual(capture.wait(timeout=120), INFRASTRUCTURE, self.captured_log())
         self.assertIn(f"{self.docker_host()}: ", self.captured_log())
         self.assertIn("the ssh connection was lost", self.captured_log())
+        self.assertIn(f"; run again when `ssh -p {self.server.port} root@127.0.0.1 true` works", self.captured_log())
         self.assert_gone()
 
     # What does not begin.
@@ -165,6 +166,13 @@ class Ssh(docker_harness.Experiment):
         self.environment["DOCKER_HOST"] = self.docker_host(path="/run/no-such-engine.sock")
         said = self.cleanup(expect=INFRASTRUCTURE)
         self.assertRegex(said, r": version: ssh says: .*open failed.*; see that the engine listens at /run/no-such")
+        self.assert_gone()
+
+    def test_no_forwarding_there(self):
+        with sshd.Sshd(self.folder / "closed", forwarding="no") as self.server:
+            self.environment |= {"PATH": f"{self.server.bin}:/usr/bin", "DOCKER_HOST": self.docker_host()}
+            said = self.cleanup(expect=INFRASTRUCTURE)
+        self.assertRegex(said, r"ssh says: .*open failed.* \(AllowStreamLocalForwarding\)$")
         self.assert_gone()
 
     def test_no_ssh_here(self):

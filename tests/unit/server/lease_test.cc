@@ -197,7 +197,7 @@ TEST(LeaseJudgeTest, TheFirstLeaseHasToBeOfTheRun) {
 
 TEST(LeaseJudgeTest, AGraceShorterThanThreeRenewalsIsRefused) {
   Judging shorter({.run_id = kRun, .grace = seconds(8)});
-  EXPECT_EQ(shorter.After(seconds(1), Bytes(1)), State::kTooFast);
+  EXPECT_EQ(shorter.After(seconds(1), Bytes(1)), State::kGraceTooShort);
   Judging enough({.run_id = kRun, .grace = seconds(9)});
   EXPECT_EQ(enough.After(seconds(1), Bytes(1)), State::kRenewed);
 }
