@@ -17,6 +17,7 @@
 #include "framework/load/file_limit.h"
 #include "framework/server/gpu_allocation.h"
 #include "framework/server/host_memory.h"
+#include "framework/server/lease.h"
 #include "framework/server/log_rules.h"
 
 namespace upgrade_gate::capture {
@@ -281,6 +282,11 @@ base::Result<CaptureResult> Capture(const plan::LoadedPlan& plan, const Layout& 
   }
   UG_TRY(base::CreateDirectories(layout.run()));
   UG_ASSIGN(const base::FileLock lock, base::FileLock::Acquire(layout.lock()));
+  // For watchdogs of other machines, until nothing of the run is left.
+  UG_ASSIGN(const auto lease, server::LeaseKeeper::Start({.file = layout.lease(),
+                                                          .run_id = environment.run_id,
+                                                          .deadline = environment.watched_until,
+                                                          .say = environment.say}));
 
   CaptureRecord record;
   record.plan_name = plan.plan.name;

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,9 @@ struct Environment {
   std::vector<std::string> gpus;  // allocated to this capture; empty: no allocation
   server::HostReader host = {};   // the machine that the servers run on
   std::string run_id;             // the same that the watchdog knows
-  HostLockOptions host_lock;      // held while servers may run
+  // From then on watchdogs end what belongs to the run; absent: it has no deadline.
+  std::optional<base::Instant> watched_until = {};
+  HostLockOptions host_lock;  // held while servers may run
   // Given the lock's descriptor, for whoever outlives this process and still ends its servers.
   std::function<base::Status(int)> share_host_lock = [](int) -> base::Status { return {}; };
   std::string redact;  // a secret that is sent; the evidence shows stars for it. Empty: none

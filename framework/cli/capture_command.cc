@@ -114,9 +114,16 @@ struct LauncherParts {
 // how to remove what the run will have there.
 Result<std::unique_ptr<server::Launcher>> MakeDocker(const LauncherParts& parts) {
   UG_ASSIGN(docker::EngineAddress address, docker::FindEngine());
-  UG_ASSIGN(auto engine, docker::Engine::Connect(std::move(address)));
-  SweepEngine(*engine, parts.clock, parts.say);
+  // Before connecting: a tunnel to the engine is cleaned by it too.
   UG_TRY(parts.watchdog.AddCleaner(docker::kRunCleaner, parts.run_id));
+  auto connected = docker::Engine::Connect(
+      std::move(address), [&](pid_t group) { return parts.watchdog.Guard(group); });
+  if (!connected) {
+    UG_TRY(parts.watchdog.RemoveCleaner(docker::kRunCleaner, parts.run_id));
+    return tl::unexpected(connected.error());
+  }
+  std::shared_ptr<const docker::Engine> engine = std::move(*connected);
+  SweepEngine(*engine, parts.clock, parts.say);
   return docker::MakeDockerLauncher(parts.clock, std::move(engine),
                                     docker::DefaultDockerOptions(parts.clock));
 }
@@ -201,11 +208,13 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return base::InfrastructureError("/proc/self/exe: cannot read: " + error.message());
   UG_ASSIGN(server::Watchdog watchdog, server::Watchdog::Start(self, run_id));
-  std::optional<base::Instant> deadline;
+  std::optional<base::Instant> deadline, watched_until;
   if (plan.plan.deadline) {
     deadline = clock.now() + *plan.plan.deadline;
-    UG_TRY(watchdog.SetDeadline(std::chrono::ceil<std::chrono::seconds>(
-        *plan.plan.deadline + plan.plan.server.stop_timeout + kDeadlineGrace)));
+    const auto last = std::chrono::ceil<std::chrono::seconds>(
+        *plan.plan.deadline + plan.plan.server.stop_timeout + kDeadlineGrace);
+    watched_until = clock.now() + last;
+    UG_TRY(watchdog.SetDeadline(last));
   }
   const auto overdue = [&] { return deadline && clock.now() >= *deadline; };
   endpoint::HeaderWatch header_watch;
@@ -245,6 +254,7 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
       .gpus = *gpus,
       .host = {.root = "/", .run = HostCommands(plan.directory)},
       .run_id = run_id,
+      .watched_until = watched_until,
       .host_lock = {*host_lock, options.host_lock},
       .share_host_lock = [&](int lock) { return watchdog.Hold(lock); },
       .redact = curl.bearer_token,
@@ -276,14 +286,6 @@ Result<ExitCode> RunCapture(const CaptureOptions& options, const MomentHook& at)
   message += "\nthe evidence is sealed and can be judged; the same command measures anew";
   UG_TRY(fail_report(base::ErrorKind::kInfrastructure, message));
   return base::InfrastructureError(message);
-}
-
-Result<ExitCode> Watch(const WatchdogOptions& options) {
-  constexpr int kPipe = 3;
-  server::RunWatchdog(
-      kPipe, options.run_id,
-      {{command::kArgvCleaner, command::RunCleanup}, {docker::kRunCleaner, docker::CleanRun}});
-  return ExitCode::kAccept;
 }
 
 }  // namespace upgrade_gate::cli

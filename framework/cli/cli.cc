@@ -32,6 +32,14 @@ constexpr const char* kPinFooter =
     "Exit codes: 0 done, 12 an image is not there, 13 a registry cannot be asked, 15 the plan\n"
     "has no image.";
 
+constexpr const char* kWatchdogFooter =
+    "Reads the lease that a capture renews every 3 s. When that is not renewed for --grace, or\n"
+    "says that the run is over, or the run's deadline has passed, and also on TERM or INT, it\n"
+    "ends the run's processes and containers of this node: processes of this user by\n"
+    "UPGRADE_GATE_RUN, containers by their label at the engine of DOCKER_HOST.\n"
+    "Exit codes: 0 nothing of the run is left here, 12 usage, 13 no lease, or not all could be\n"
+    "ended. The watchdog of a capture's own machine is started by the capture.";
+
 const std::map<std::string, Format> kFormats{{"text", Format::kText}, {"json", Format::kJson}};
 const std::map<std::string, capture::WhenHeld> kWhenHeld{{"wait", capture::WhenHeld::kWait},
                                                          {"fail", capture::WhenHeld::kFail}};
@@ -198,10 +206,22 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
   cleanup->add_flag("--dry-run", cleanup_options.dry_run, "Only show it");
 
   WatchdogOptions watchdog_options;
-  CLI::App* watchdog = add(app, "watchdog", "Ends what a dead run left; started by capture itself",
-                           [&] { return Watch(watchdog_options); });
-  watchdog->add_option("--run-id", watchdog_options.run_id, "The run's mark")->required();
-  watchdog->group("");  // not for people
+  CLI::App* watchdog =
+      add(app, "watchdog", "On another node: ends what a run has there once its runner is dead",
+          [&] { return Watch(watchdog_options); });
+  watchdog->footer(kWatchdogFooter);
+  watchdog
+      ->add_option("--run-id", watchdog_options.run_id,
+                   "The run's id: $UPGRADE_GATE_RUN of its servers, $RUN of its commands, and in "
+                   "lease.json")
+      ->required();
+  watchdog->add_option("--lease", watchdog_options.lease,
+                       "The run's lease.json, as a file that this node sees or http(s)://…");
+  watchdog->add_option("--grace", watchdog_options.grace,
+                       "How long it may be without a renewal (60s)");
+  watchdog->add_option("--heartbeat", watchdog_options.heartbeat, "How often it is read (5s)");
+  watchdog->add_option("--wait", watchdog_options.wait, "Until the lease is there at all (5min)");
+  watchdog->add_option("--ca", watchdog_options.ca_file, "PEM file of the authorities for https");
 
   try {
     app.parse(argc, argv);

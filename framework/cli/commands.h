@@ -101,6 +101,9 @@ base::Result<base::ExitCode> CleanUp(const CleanupOptions& options);
 
 struct WatchdogOptions {
   std::string run_id;
+  std::optional<std::string> lease;  // a file or a URL; absent: started by a runner
+  std::string grace = "60s", heartbeat = "5s", wait = "5min";
+  std::optional<std::string> ca_file;
 };
 base::Result<base::ExitCode> Watch(const WatchdogOptions& options);
 

@@ -12,7 +12,7 @@
 //   <run>/judgement/  verdict.json gates/<id>.json SHA256SUMS
 //   <run>/report/     summary.txt gates/<id>.txt junit.xml verdict.env
 //   <run>/evidence.1  an earlier evidence of another key, moved aside, never deleted
-//   <run>/status.json <run>/lock   of a running capture; not evidence
+//   <run>/status.json <run>/lock <run>/lease.json   of a running capture; not evidence
 //
 // A folder that is still being written has the name that it will get with
 // ".writing-" before it: rounds/<case>/.writing-01-baseline-r1. A round has
@@ -50,6 +50,7 @@ class Layout {
   std::filesystem::path report() const { return run_ / "report"; }
   std::filesystem::path status() const { return run_ / "status.json"; }
   std::filesystem::path lock() const { return run_ / "lock"; }
+  std::filesystem::path lease() const { return run_ / "lease.json"; }
   // Of a boot that is running, or whose runner died: "logs/01-baseline.log".
   std::filesystem::path live_log(int number, const std::string& arm) const {
     return live_logs() / (BootName(number, arm) + ".log");

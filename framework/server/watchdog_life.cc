@@ -9,16 +9,19 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "framework/base/clock.h"
 #include "framework/base/text.h"
 #include "framework/server/process_table.h"
 #include "framework/server/watchdog.h"
+#include "framework/server/watchdog_end.h"
 
 namespace upgrade_gate::server {
 namespace {
@@ -45,11 +48,6 @@ bool TakeWord(std::string_view& text, std::string_view word) {
   text.remove_prefix(word.size());
   return true;
 }
-
-struct ListedCleaner {
-  std::string name, argument;
-  auto operator<=>(const ListedCleaner&) const = default;
-};
 
 // What is listed, from lines that may be anything.
 class Guarded {
@@ -137,27 +135,44 @@ ssize_t Receive(int fd, char* bytes, std::size_t size, base::Fd& came) {
   return got;
 }
 
-void RunCleaner(const Cleaner& cleaner, const std::string& argument) {
+base::Status RunCleaner(const Cleaner& cleaner, const std::string& argument) {
   base::SystemClock clock;
   const base::Instant deadline = clock.now() + kCleanerLimit;
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock.now());
-    if (left.count() <= 0 || cleaner(argument, left)) return;
+    const base::Status done = cleaner(argument, std::max(left, std::chrono::milliseconds(1)));
+    if (done || clock.now() >= deadline) return done;
     clock.SleepUntil(std::min(deadline, clock.now() + kBetweenTries));
   }
 }
 
-void RunCleaners(const std::set<ListedCleaner>& listed, const Cleaners& known) {
+}  // namespace
+
+Ended EndRun(const std::string& run_id, std::vector<ProcessGroup> groups,
+             const std::set<ListedCleaner>& listed, const Cleaners& known) {
+  Ended ended;
+  Belonging left{std::move(groups), {}};
+  if (base::IsPlainName(run_id)) left.marker = std::string(kRunMarker) + "=" + run_id;
+  const auto outcome = KillAll(left, base::SystemClock(), kKillLimit);
+  if (outcome) ended.killed = outcome->killed;
+  if (!outcome) ended.problems.push_back(outcome.error().message);
+  for (const Process& process : outcome ? outcome->left : std::vector<Process>()) {
+    ended.problems.push_back(Describe(process) + " is still alive after KILL");
+  }
+  std::mutex mutex;
   std::vector<std::thread> running;
   for (const ListedCleaner& each : listed) {
     const auto cleaner = known.find(each.name);
     if (cleaner == known.end()) continue;
-    running.emplace_back([&] { RunCleaner(cleaner->second, each.argument); });
+    running.emplace_back([&, run = cleaner->second, argument = each.argument] {
+      const base::Status done = RunCleaner(run, argument);
+      const std::lock_guard lock(mutex);
+      if (!done) ended.problems.push_back(done.error().message);
+    });
   }
   for (std::thread& thread : running) thread.join();
+  return ended;
 }
-
-}  // namespace
 
 int RunWatchdog(int fd, const std::string& run_id, const Cleaners& cleaners) {
   for (const int signal : {SIGINT, SIGHUP, SIGTERM, SIGQUIT, SIGPIPE}) {
@@ -192,11 +207,7 @@ int RunWatchdog(int fd, const std::string& run_id, const Cleaners& cleaners) {
   }
   // Nothing can be listed any more: a runner that lives on starts nothing else.
   close(fd);
-  Belonging left{guarded.groups(), {}};
-  if (base::IsPlainName(run_id)) left.marker = std::string(kRunMarker) + "=" + run_id;
-  const auto outcome = KillAll(left, clock, kKillLimit);
-  RunCleaners(guarded.cleaners(), cleaners);
-  return outcome ? outcome->killed : 0;
+  return EndRun(run_id, guarded.groups(), guarded.cleaners(), cleaners).killed;
 }
 
 }  // namespace upgrade_gate::server
