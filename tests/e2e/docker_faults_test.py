@@ -145,10 +145,11 @@ class Servers(docker_harness.Experiment):
 
     def test_gpu_that_is_not_there(self):
         self.write_plan(server=docker_harness.READY + "\n  gpus: all")
-        self.assertIn(
-            'could not select device driver "" with capabilities: [[gpu]] (HTTP 500); the engine cannot give GPUs to '
-            "containers: install the NVIDIA container toolkit there and restart it",
+        self.assertRegex(
             self.capture(INFRASTRUCTURE),
+            r'(could not select device driver "" with capabilities: \[\[gpu\]\]|failed to discover GPU vendor from CDI: '
+            r"no known GPU vendor found) \(HTTP 500\); the engine cannot give GPUs to containers: install the NVIDIA "
+            "container toolkit there and restart it",
         )
 
     def test_port_that_is_taken(self):
@@ -160,7 +161,7 @@ class Servers(docker_harness.Experiment):
             connection.request("GET", "/events?filters=" + '{"event":{"create":true},"type":{"container":true}}')
             event = json.loads(connection.getresponse().readline())
             connection.close()
-            command = self.engine.request("GET", f"/containers/{event['id']}/json")[1]["Config"]["Cmd"]
+            command = self.engine.request("GET", f"/containers/{event['Actor']['ID']}/json")[1]["Config"]["Cmd"]
             self.thief = socket.create_server(("127.0.0.1", int(command[command.index("--port") + 1])))
             taken.set()
 

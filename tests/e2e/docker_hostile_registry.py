@@ -31,6 +31,8 @@ class HostileRegistry(contextlib.AbstractContextManager):
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Engines that try TLS first know by an answer in HTTP that this is none.
+            default_request_version = "HTTP/1.0"
 
             def do_GET(self):
                 registry.answer(self)
