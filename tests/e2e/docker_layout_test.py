@@ -28,7 +28,7 @@ class LayoutExperiment(docker_harness.Experiment):
     def unpacked_by_nobody(self):
         """The engine's own files of a load that went on or was given up."""
         data = self.engine.folder / "data"
-        return [*(data / "tmp").glob("*"), *(data / "image/overlay2/imagedb/content/sha256").glob("*")]
+        return [*(data / "tmp").glob("*"), *(data / "image").glob("*/imagedb/content/sha256/*")]
 
 
 class Run(LayoutExperiment):
