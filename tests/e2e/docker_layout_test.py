@@ -18,8 +18,6 @@ class LayoutExperiment(docker_harness.Experiment):
     def setUp(self):
         super().setUp()
         self.addCleanup(self.remove_images)
-        # Nobody listens there, should anything ask a registry after all.
-        self.environment |= {"HTTPS_PROXY": "http://127.0.0.1:9", "DOCKER_CONFIG": str(self.folder)}
         self.layout = Layout(self.folder / "images")
 
     def image_ids(self):
