@@ -20,7 +20,9 @@ std::string Parsed(const std::string& text) {
     EXPECT_EQ(read.error().kind, base::ErrorKind::kUsage);
     return read.error().message;
   }
-  if (read->digest) EXPECT_EQ(read->Pinned(*read->digest), text);
+  if (read->digest) {
+    EXPECT_EQ(read->Pinned(*read->digest), text);
+  }
   return read->path + "|" + read->name + "|" + read->digest.value_or("");
 }
 
