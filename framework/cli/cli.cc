@@ -27,8 +27,8 @@ constexpr const char* kLoadFooter =
 constexpr const char* kPinFooter =
     "Prints what changes as a unified diff. A tag stays beside its digest, for people and\n"
     "for --update. What has a digest is looked for at the registry and left. The login is\n"
-    "docker's: $DOCKER_CONFIG or ~/.docker, with credential helpers. Nothing is written if\n"
-    "one image fails.\n"
+    "docker's: $DOCKER_CONFIG or ~/.docker, with credential helpers. An image in an OCI layout,\n"
+    "oci:PATH or oci:PATH:NAME, is read from that folder. Nothing is written if one image fails.\n"
     "Exit codes: 0 done, 12 an image is not there, 13 a registry cannot be asked, 15 the plan\n"
     "has no image.";
 
@@ -74,14 +74,15 @@ ExitCode Run(int argc, char** argv, const MomentHook& at) {
   }
 
   PinOptions pin_options;
-  CLI::App* pin = add(app, "pin", "Tags of a plan's images to digests, asked of their registries",
-                      [&] { return PinPlan(pin_options); });
+  CLI::App* pin =
+      add(app, "pin", "Tags of a plan's images to digests, asked of registries and layouts",
+          [&] { return PinPlan(pin_options); });
   pin->footer(kPinFooter);
   pin->add_option("PLAN", pin_options.plan, "The plan file")->required();
   pin->add_flag("--in-place", pin_options.in_place,
                 "Edit the file; comments, quotes and everything else stay as they are");
   pin->add_flag("--update", pin_options.update,
-                "Look up again what is written NAME:TAG@sha256:…, and show old and new");
+                "Look up again what is written NAME:TAG@sha256:… or oci:…, and show both");
   pin->add_option("--platform", pin_options.platform,
                   "That the images must be for, such as linux/arm64 (this machine's)");
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "fixtures/registry/documents.h"
+#include "fixtures/registry/oci_layout.h"
 #include "fixtures/registry/reference.h"
 #include "fixtures/registry/registry_client.h"
 #include "framework/base/clock.h"
@@ -16,6 +17,7 @@
 #include "framework/cli/commands.h"
 #include "framework/cli/pin_diff.h"
 #include "framework/evidence/image_documents.h"
+#include "framework/evidence/oci_reference.h"
 #include "framework/plan/image_places.h"
 #include "framework/plan/plan_file.h"
 
@@ -43,15 +45,21 @@ std::string WhatItIs(const evidence::ImageDocuments& documents,
 
 class Pinner {
  public:
-  Pinner(registry::RegistryClient& client, evidence::ImagePlatform platform, bool update,
-         bool pull_never)
-      : client_(client), platform_(std::move(platform)), update_(update), pull_never_(pull_never) {}
+  // Layouts of the plan are below `directory`.
+  Pinner(registry::RegistryClient& client, fs::path directory, evidence::ImagePlatform platform,
+         bool update, bool pull_never)
+      : client_(client),
+        directory_(std::move(directory)),
+        platform_(std::move(platform)),
+        update_(update),
+        pull_never_(pull_never) {}
 
   // What the text should be; each text is asked for once.
   const Result<Pinned>& Pin(const std::string& text) {
     const auto known = known_.find(text);
     if (known != known_.end()) return known->second;
-    return known_.emplace(text, Ask(text)).first->second;
+    auto pinned = evidence::IsOciReference(text) ? PinLayout(text) : Ask(text);
+    return known_.emplace(text, std::move(pinned)).first->second;
   }
 
  private:
@@ -83,7 +91,35 @@ class Pinner {
     return Pinned{reference.Pinned(digest), std::move(note)};
   }
 
+  // Of what lies on this machine, whatever the plan says of pulling.
+  Result<Pinned> PinLayout(const std::string& text) const {
+    auto parsed = evidence::ParseOciReference(text);
+    if (!parsed) {
+      return base::UsageError(
+          fmt::format("the image {} {}", base::Visible(text), parsed.error().message));
+    }
+    const fs::path folder = directory_ / parsed->path;
+    const auto before = parsed->digest;
+    base::Sha256Hex digest = before.value_or("");
+    if (!before || update_) {
+      UG_ASSIGN(digest, registry::ResolveInOciLayout(folder, parsed->name));
+    }
+    UG_ASSIGN(const auto documents, registry::ReadOciLayout(folder, digest, platform_));
+    UG_TRY(registry::FindOciLayers(folder, *documents.manifest));
+    const std::string what = WhatItIs(documents, platform_);
+    if (before && !update_) return Pinned{text, "left: it is there, " + what};
+    std::string note;
+    if (before && *before == digest) {
+      note = "left: the layout still has ";
+    } else if (before) {
+      note = fmt::format("{} -> ", ShownDigest(*before));
+    }
+    note += fmt::format("{}, {}", ShownDigest(digest), what);
+    return Pinned{parsed->Pinned(digest), std::move(note)};
+  }
+
   registry::RegistryClient& client_;
+  const fs::path directory_;
   evidence::ImagePlatform platform_;
   bool update_;
   bool pull_never_;
@@ -131,12 +167,15 @@ Result<ExitCode> PinPlan(const PinOptions& options) {
   UG_ASSIGN(const plan::PlanImages images, plan::FindImages(yaml, file));
   if (images.places.empty()) {
     return base::Fail(base::ErrorKind::kNothingRan,
-                      file + ": no arm has an image, so that there is nothing to pin");
+                      file +
+                          ": no arm has an image (\"image\", \"built_from\"), so that there is "
+                          "nothing to pin");
   }
   base::SystemClock clock;
   UG_ASSIGN(const std::unique_ptr<registry::RegistryClient> client,
             registry::RegistryClient::Make(clock, registry::DefaultRegistryOptions()));
-  Pinner pinner(*client, platform, options.update, images.pull_never);
+  // Where LoadPlan begins relative paths: beside the link, if the plan is one.
+  Pinner pinner(*client, options.plan.parent_path(), platform, options.update, images.pull_never);
 
   std::vector<plan::ImageEdit> edits;
   std::optional<base::Error> failed;

@@ -16,6 +16,7 @@ namespace {
 using base::Json;
 
 constexpr std::string_view kDigestPrefix = "sha256:";
+constexpr std::string_view kNameAnnotation = "org.opencontainers.image.ref.name";
 constexpr std::size_t kListed = 8;  // of platforms, in a message
 
 std::string Quoted(std::string_view text) {
@@ -73,6 +74,10 @@ base::Result<ImageDescriptor> DescriptorOf(const Json& object) {
   if (object.contains("platform") && !object["platform"].is_null()) {
     UG_ASSIGN(const Json* platform, Object(object, "platform"));
     UG_ASSIGN(descriptor.platform, PlatformOf(*platform));
+  }
+  if (const auto annotations = base::Member(object, "annotations"); annotations) {
+    const auto name = base::StringMember(**annotations, kNameAnnotation);
+    if (name) descriptor.name = *name;
   }
   return descriptor;
 }
@@ -167,6 +172,21 @@ base::Result<ImageManifest> ReadImageManifest(std::string_view bytes) {
     manifest.manifests.push_back(std::move(descriptor));
   }
   return manifest;
+}
+
+base::Result<std::vector<ImageDescriptor>> ReadImageLayers(std::string_view manifest) {
+  UG_ASSIGN(const Json json, ReadObject(manifest));
+  UG_ASSIGN(const Json* list, Array(json, "layers"));
+  if (list->size() > kMaxImageLayers) {
+    return base::EvidenceError(
+        fmt::format("has {} layers, over the cap of {}", list->size(), kMaxImageLayers));
+  }
+  std::vector<ImageDescriptor> layers;
+  for (const Json& item : *list) {
+    UG_ASSIGN(ImageDescriptor layer, DescriptorOf(item));
+    layers.push_back(std::move(layer));
+  }
+  return layers;
 }
 
 base::Result<ImagePlatform> ReadImageConfig(std::string_view bytes) {

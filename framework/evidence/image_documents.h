@@ -9,6 +9,7 @@
 // kEvidence and says what is wrong, without a place.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -56,6 +57,7 @@ struct ImageDescriptor {
   base::Sha256Hex digest;
   std::uint64_t size = 0;
   ImagePlatform platform;  // in an index; empty where it says none
+  std::string name;        // its annotation org.opencontainers.image.ref.name; empty: none
 };
 
 enum class ImageDocumentKind { kIndex, kManifest };
@@ -69,6 +71,11 @@ struct ImageManifest {
 // Refuses a document that is both (two readers would see two images), one whose
 // media type is another, and the old schema 1, which has no config.
 base::Result<ImageManifest> ReadImageManifest(std::string_view bytes);
+
+// The layers of a manifest's bytes, from the lowest to the highest; at most
+// kMaxImageLayers, more than any engine takes.
+inline constexpr std::size_t kMaxImageLayers = 1'000;
+base::Result<std::vector<ImageDescriptor>> ReadImageLayers(std::string_view manifest);
 
 base::Result<ImagePlatform> ReadImageConfig(std::string_view bytes);
 

@@ -12,6 +12,7 @@
 #include "framework/base/text.h"
 #include "framework/evidence/json_fields.h"
 #include "framework/evidence/limits.h"
+#include "framework/evidence/oci_reference.h"
 #include "framework/evidence/read.h"
 
 namespace upgrade_gate::evidence {
@@ -47,6 +48,11 @@ class Checker {
       return std::move(check_);
     }
     digests_.pin = *std::move(pin);
+    const bool from_layout = IsOciReference(proof_.reference);
+    if (from_layout != (proof_.strength == ProofStrength::kLayout)) {
+      Find(kImageProofFile, fmt::format("is of strength {}, and the plan names {} OCI layout",
+                                        Name(proof_.strength), from_layout ? "an" : "no"));
+    }
     if (proof_.strength == ProofStrength::kConfig) {
       CheckPinnedConfig();
     } else {

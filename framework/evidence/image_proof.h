@@ -55,7 +55,8 @@ struct ContainerImage {
 
 struct ImageProof {
   ProofStrength strength = ProofStrength::kRegistry;
-  std::string reference;   // as the plan writes it: "registry.example:5000/vllm@sha256:…"
+  // As the plan writes it: "registry.example:5000/vllm@sha256:…", with kLayout "oci:…".
+  std::string reference;
   ImagePlatform platform;  // that the image must be for: the host's
   ImageDocuments documents;
   std::vector<ContainerImage> containers;  // in order of time; none is a finding
@@ -79,7 +80,7 @@ struct ImageProofCheck {
 // Pure. Goes on after a broken link as far as the documents can be read.
 ImageProofCheck CheckImageProof(const ImageProof& proof);
 
-// The digest of "name[:tag]@sha256:…".
+// The digest of "name[:tag]@sha256:…", or of "oci:path[:name]@sha256:…".
 base::Result<base::Sha256Hex> PinOf(std::string_view reference);
 
 inline constexpr const char* kImageFolder = "image";

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "framework/base/text.h"
+#include "framework/evidence/oci_reference.h"
 #include "framework/plan/decode.h"
 
 namespace upgrade_gate::plan {
@@ -125,9 +126,24 @@ bool IsReferenceName(std::string_view name) {
   return !name.empty() && name[0] != '-' && std::all_of(name.begin(), name.end(), allowed);
 }
 
+void DecodeLayoutImage(const Value& value, std::string text, std::optional<std::string>* image) {
+  const auto reference = evidence::ParseOciReference(text);
+  if (!reference) {
+    value.Fail(fmt::format("the image {} {}", Quoted(text), reference.error().message));
+  } else if (!reference->digest) {
+    value.Fail(
+        fmt::format("the image {} is not pinned, and a layout can be written anew: run "
+                    "upgrade-gate pin, or write {}@sha256:…",
+                    Quoted(text), base::Shorten(base::Visible(text), 80)));
+  } else {
+    *image = std::move(text);
+  }
+}
+
 void DecodeImage(const Value& value, std::optional<std::string>* image) {
   std::string text;
   if (!Read(value, &text)) return;
+  if (evidence::IsOciReference(text)) return DecodeLayoutImage(value, std::move(text), image);
   const std::size_t at = text.find('@');
   const std::string name = text.substr(0, at);
   if (!IsReferenceName(name)) {
@@ -196,7 +212,16 @@ void DecodeArm(const Value& value, std::optional<LauncherKind> launcher, ArmOver
       [](const Value& v, PinnedFile* file) { DecodePinnedFile(v, "the image's file", file); },
       DecodeImage);
   if (launcher != LauncherKind::kProcess) {
-    if (const auto image = m.Take("image")) DecodeImage(*image, &arm->image);
+    if (const auto image = m.Take("image")) {
+      DecodeImage(*image, &arm->image);
+      if (launcher == LauncherKind::kCommand && arm->image &&
+          evidence::IsOciReference(*arm->image)) {
+        image->Fail(
+            "an OCI layout is for the launcher docker, which checks and loads it; this "
+            "plan's is command: give the arm the \"image_file\" that it starts, and the "
+            "layout as its \"built_from\"");
+      }
+    }
   }
   if (launcher != LauncherKind::kDocker) {
     if (const auto file = m.Take("executable")) {

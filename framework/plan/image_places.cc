@@ -56,21 +56,23 @@ base::Result<PlanImages> FindImages(std::string_view yaml, std::string_view file
   images.pull_never = pull != nullptr && pull->text == "never";
   const Node* const arms = Member(document->root, "arms");
   if (arms == nullptr || arms->kind != Node::Kind::kMapping) return images;
-  for (const Node::Entry& arm : arms->entries) {
-    const Node* const image = Member(arm.value, "image");
-    if (image == nullptr || image->kind != Node::Kind::kScalar || image->text.empty()) continue;
+  const auto add = [&](const std::string& arm, const Node* image) {
+    if (image == nullptr || image->kind != Node::Kind::kScalar || image->text.empty()) return;
     const std::size_t offset = SkipToText(yaml, OffsetOf(yaml, image->at));
     const auto same = std::find_if(images.places.begin(), images.places.end(),
                                    [&](const ImagePlace& place) { return place.offset == offset; });
     if (same != images.places.end()) {
-      same->arms.push_back(arm.key);
+      if (same->arms.back() != arm) same->arms.push_back(arm);
     } else if (yaml.substr(offset, image->text.size()) == image->text) {
-      images.places.push_back({{arm.key}, image->at, offset, image->text});
+      images.places.push_back({{arm}, image->at, offset, image->text});
     } else {
       errors.Add(image->at, fmt::format("the image {} must stand on one line and without escapes, "
                                         "so that its pin can be put there",
                                         Quoted(image->text)));
     }
+  };
+  for (const Node::Entry& arm : arms->entries) {
+    for (const char* key : {"image", "built_from"}) add(arm.key, Member(arm.value, key));
   }
   if (!errors.empty()) return tl::unexpected(errors.ToError());
   std::sort(images.places.begin(), images.places.end(),

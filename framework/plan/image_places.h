@@ -1,4 +1,5 @@
-// Where a plan writes the images of its arms, to the byte, so that they can be
+// Where a plan writes the images of its arms (`image`, and `built_from` of an image that
+// is a file), to the byte, so that they can be
 // replaced and nothing else. The plan need not be valid otherwise: a tag without a
 // digest is an error of ParsePlan, and what `upgrade-gate pin` is for.
 #pragma once

@@ -154,7 +154,7 @@ struct ArmOverlay {
   Location location;
   std::optional<std::string> like;
   std::optional<ArmRole> role;
-  std::optional<std::string> image;  // reference@sha256:…
+  std::optional<std::string> image;  // reference@sha256:… or oci:PATH@sha256:…
   std::optional<PinnedFile> image_file;
   std::optional<std::string> built_from;  // of the image file: reference@sha256:…
   std::optional<std::string> url;
@@ -179,7 +179,8 @@ struct Arm {
   std::string name;
   Location location;
   ArmRole role = ArmRole::kCandidate;
-  std::string image;                     // docker, command; empty otherwise
+  // docker, command; empty otherwise. With docker also an OCI layout (oci_reference.h).
+  std::string image;
   std::optional<PinnedFile> image_file;  // command: an image that is a file
   std::string built_from;                // of the image file: reference@sha256:…
   std::string url;                       // endpoint: of the server

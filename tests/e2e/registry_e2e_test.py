@@ -22,7 +22,12 @@ import time
 import unittest
 import urllib.parse
 
-from harness import ACCEPT, COMMAND, INFRASTRUCTURE, NOTHING_RAN, USAGE, wait_until
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "fixtures/images")]
+import container_image  # noqa: E402
+from oci_layout import Layout  # noqa: E402
+
+from harness import ACCEPT, COMMAND, INFRASTRUCTURE, NOTHING_RAN, USAGE, wait_until  # noqa: E402
 
 SKIPPED = 77
 
@@ -401,6 +406,120 @@ class Resolving(PinTest):
         self.assertIn("gate.yaml:", self.assert_untouched(USAGE))
         self.write_plan("x", "x")
         self.assertIn('--platform: "linux" is not a platform', self.assert_untouched(USAGE, "--platform", "linux"))
+
+
+class Layouts(PinTest):
+    """Images in folders beside the plan: no registry is asked, and there is none."""
+
+    def setUp(self):
+        super().setUp()
+        self.layout = Layout(self.folder / "images")
+        self.old, self.new = (container_image.build([{"/version": text}], "amd64") for text in (b"old", b"new"))
+
+    def test_names_become_digests_and_nothing_else_changes(self):
+        old = self.layout.add(self.old, "1").digest
+        index = self.layout.add_index({"amd64": self.new, "arm64": self.old}, "registry.example:5000/server:2").digest
+        names = ["oci:images:1", f"oci:{self.layout.folder}:registry.example:5000/server:2"]
+        self.write_plan(*names)
+        before = self.plan.read_text()
+        refused = self.call("plan", "check", "gate.yaml", expect=USAGE).stderr
+        self.assertIn('gate.yaml:8:14: the image "oci:images:1" is not pinned, and a layout can be written anew: run '
+                      "upgrade-gate pin, or write oci:images:1@sha256:…", refused)
+
+        changed = self.pin("--in-place", "--platform", "linux/amd64")
+        self.assertEqual(
+            changed.stderr,
+            f"gate.yaml:8:14: baseline: {names[0]}: {old}, the manifest for linux/amd64\n"
+            f"gate.yaml:9:22: candidate: {names[1]}: {index}, an index; its manifest for linux/amd64 is "
+            f"{self.layout.add(self.new).digest}\n"
+            "gate.yaml: changed\n",
+        )
+        expected = before.replace(names[0], f"{names[0]}@{old}").replace(names[1], f"{names[1]}@{index}")
+        self.assertEqual(self.plan.read_text(), expected)
+        self.call("plan", "check", "gate.yaml", expect=ACCEPT)
+        shown = self.call("plan", "show", "gate.yaml", expect=ACCEPT).stdout
+        self.assertIn(f'"image": "{names[0]}@{old}"', shown)
+        self.assertIn("left: it is there, the manifest for linux/amd64\n", self.assert_untouched(ACCEPT))
+
+    def test_a_layout_that_was_written_anew_is_followed_only_when_asked(self):
+        old = self.layout.add(self.old).digest
+        self.write_plan("oci:images", f"oci:images@{old}")
+        self.pin("--in-place")
+        shutil.rmtree(self.layout.folder)
+        self.layout = Layout(self.folder / "images")
+        new = self.layout.add(self.new).digest
+        self.assertIn(f"images: does not hold {old}; index.json lists {new}", self.assert_untouched(USAGE))
+        self.layout.add(self.old, "old")
+        self.assertIn("nothing to change", self.assert_untouched(ACCEPT))
+        # Two by now, and nobody says which.
+        self.assertIn("images: holds 2 images: say which", self.assert_untouched(USAGE, "--update"))
+        self.layout.forget("old")
+        result = self.pin("--in-place", "--update")
+        self.assertIn(f"gate.yaml:8:14: baseline: oci:images@{old}: {old} -> {new}, the manifest", result.stderr)
+        self.assertEqual(self.plan.read_text().count(f"oci:images@{new}"), 2)
+        self.assertIn("left: the layout still has " + new, self.assert_untouched(ACCEPT, "--update"))
+
+    def test_what_is_wrong_with_one_names_its_line(self):
+        self.layout.add(self.old, "1")
+        added = self.layout.add(self.new, "2")
+        for candidate, message in (
+            ("oci:images", "images: holds 2 images: say which, as oci:PATH:NAME; index.json lists 1 ("),
+            ("oci:images:3", "images: holds no image of the name 3; index.json lists 1 ("),
+            ("oci:nothing", "nothing: cannot be opened as the folder of an OCI layout: No such file or directory"),
+            ("oci:images:2@0", 'the image oci:images:2@0 must have behind its "@" a digest'),
+        ):
+            self.write_plan("oci:images:1", candidate)
+            output = self.assert_untouched(USAGE)
+            self.assertIn("gate.yaml:9:22: ", output)
+            self.assertIn(message, output)
+        self.write_plan("oci:images:1", "oci:images:2")
+        self.assertIn("the image is for linux/amd64, not for linux/s390x",
+                      self.assert_untouched(USAGE, "--platform", "linux/s390x"))
+        self.layout.path(added.layers[0]).unlink()
+        self.assertIn(f"images: does not hold {added.layers[0]}, a layer of the manifest {added.digest}",
+                      self.assert_untouched(USAGE))
+
+
+class BuiltFrom(PinTest):
+    """Of image files: where they were built from is pinned as images are."""
+
+    PLAN = """\
+arms:
+  baseline:
+    image_file: {{path: old.sif, sha256: {hex}}}
+    built_from: {baseline}  # the vendor's
+  candidate: {{image_file: {{path: new.sif, sha256: {hex}}}, built_from: '{candidate}'}}
+"""
+
+    def write_plan(self, baseline, candidate):
+        self.plan.write_text(self.PLAN.format(hex="1" * 64, baseline=baseline, candidate=candidate))
+
+    def test_tags_become_digests(self):
+        registry = self.registry()
+        name = f"{registry.host}/team/server"
+        index, _, _ = registry.push_index("team/server", "1", "old")
+        layout = Layout(self.folder / "images").add(container_image.build([{"/version": b"new"}], "amd64")).digest
+        self.write_plan(f"{name}:1", "oci:images")
+        before = self.plan.read_text()
+        self.assertIn(f"gate.yaml:4:17: baseline: {name}:1: {index}, an index; ", self.pin("--in-place").stderr)
+        self.assertEqual(
+            self.plan.read_text(),
+            before.replace(f"{name}:1", f"{name}:1@{index}").replace("oci:images", f"oci:images@{layout}"),
+        )
+        new, _, _ = registry.push_manifest("team/server", "1", "new")
+        self.assertIn("nothing to change", self.assert_untouched(ACCEPT))
+        self.assertIn(f"{index} -> {new}, the manifest", self.pin("--in-place", "--update").stderr)
+        self.assertIn(f"built_from: {name}:1@{new}  # the vendor's\n", self.plan.read_text())
+
+    def test_a_registry_that_is_gone_names_the_line(self):
+        registry = self.registry()
+        registry.stop()
+        name = f"{registry.host}/team/server"
+        self.write_plan(f"{name}:1", f"{name}:2")
+        output = self.assert_untouched(INFRASTRUCTURE)
+        for place, tag in (("4:17", 1), ("5:", 2)):
+            self.assertIn(f"gate.yaml:{place}", output)
+            self.assertIn(f"{name}:{tag}: nobody listens at {registry.host}", output)
 
 
 class LoggingIn(PinTest):

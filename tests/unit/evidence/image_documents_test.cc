@@ -88,6 +88,39 @@ TEST(ImageManifest, WhatTwoReadersCouldReadDifferentlyIsRefused) {
   }
 }
 
+TEST(ImageManifest, ADescriptorKeepsItsName) {
+  const auto named = [](const std::string& more) {
+    const auto index = ReadImageManifest(R"({"schemaVersion":2,"manifests":[)" +
+                                         DescriptorOf(kOciManifestType, "x", more) + "]}");
+    return index ? index->manifests[0].name : index.error().message;
+  };
+  EXPECT_EQ(named(R"(,"annotations":{"org.opencontainers.image.ref.name":"v1"})"), "v1");
+  for (const char* none : {"", R"(,"annotations":{})", R"(,"annotations":null)",
+                           R"(,"annotations":{"org.opencontainers.image.ref.name":1})"}) {
+    EXPECT_EQ(named(none), "") << none;
+  }
+}
+
+TEST(ImageLayers, AreReadInTheirOrder) {
+  const auto manifest = [](const std::string& layers) {
+    return R"({"schemaVersion":2,"config":)" + DescriptorOf("c", "x") + R"(,"layers":)" + layers +
+           "}";
+  };
+  const auto layers = ReadImageLayers(
+      manifest("[" + DescriptorOf("l", "low") + "," + DescriptorOf("h", "high") + "]"));
+  ASSERT_TRUE(layers) << layers.error().message;
+  ASSERT_EQ(layers->size(), 2U);
+  EXPECT_EQ(ShownDigest((*layers)[0].digest), Sha("low"));
+  EXPECT_EQ((*layers)[1].media_type, "h");
+  EXPECT_EQ((*layers)[1].size, 4U);
+  EXPECT_EQ(ErrorOf(ReadImageLayers(manifest("{}"))), "\"layers\" is not a list");
+  EXPECT_THAT(ErrorOf(ReadImageLayers(manifest("[1]"))), HasSubstr("not an object"));
+  std::string many = "[" + DescriptorOf("l", "x");
+  for (std::size_t i = 0; i < kMaxImageLayers; ++i) many += "," + DescriptorOf("l", "x");
+  EXPECT_EQ(ErrorOf(ReadImageLayers(manifest(many + "]"))),
+            "has 1001 layers, over the cap of 1000");
+}
+
 TEST(ImageManifest, HostileSizesEndBeforeTheParser) {
   EXPECT_THAT(ErrorOf(ReadImageManifest(std::string(kMaxImageDocumentBytes + 1, ' '))),
               testing::StrEq("has 4194305 bytes, over the cap of 4194304"));

@@ -74,6 +74,19 @@ TEST(ImageProof, AWholeChainHoldsFromAnIndexAndFromAManifest) {
   }
 }
 
+TEST(ImageProof, ItsStrengthIsThatOfWhatThePlanNames) {
+  const SampleImage image("a");
+  ImageProof proof = ByIndex(image);
+  proof.strength = ProofStrength::kLayout;
+  EXPECT_THAT(Lines(CheckImageProof(proof).findings),
+              ElementsAre("proof.json: is of strength layout, and the plan names no OCI layout"));
+  proof.reference = "oci:images@" + Sha(image.index);
+  EXPECT_TRUE(CheckImageProof(proof).ok());
+  proof.strength = ProofStrength::kRegistry;
+  EXPECT_THAT(Lines(CheckImageProof(proof).findings),
+              ElementsAre("proof.json: is of strength registry, and the plan names an OCI layout"));
+}
+
 TEST(ImageProof, TheContainerdStoreNamesManifestOrIndex) {
   const SampleImage image("a");
   ImageProof proof = ByIndex(image);
@@ -279,6 +292,7 @@ TEST_F(ImageProofFileTest, ComesBackByteForByte) {
   const SampleImage image("a");
   ImageProof proof = ByIndex(image);
   proof.strength = ProofStrength::kLayout;
+  proof.reference = "oci:images:v1@" + Sha(image.index);
   proof.containers[1].manifest = base::Sha256Of(image.manifest);
   ASSERT_EQ(ErrorOf(WriteImageProof(layout_, boot_, proof)), "(no error)");
   EXPECT_EQ(Get(folder() / kImageIndexFile), image.index);

@@ -180,7 +180,8 @@ TEST_F(VerifyTest, ARequestMadeFasterIsFound) {
 // The same run as if its servers had run in containers of one image.
 class VerifyImagesTest : public VerifyTest {
  protected:
-  VerifyImagesTest() {
+  explicit VerifyImagesTest(const std::string& name = "registry.example:5000/vllm")
+      : reference_(name + "@" + image_samples::Sha(image_.index)) {
     fs::remove(layout_.sums());
     const std::string workload = R"({"name":"small","cases":["1k-512-c1","8k"],)"
                                  R"("server":{"launcher":"docker"},"arms":{"baseline":{"image":")" +
@@ -209,12 +210,32 @@ class VerifyImagesTest : public VerifyTest {
   }
 
   image_samples::SampleImage image_{"a"};
-  std::string reference_ = "registry.example:5000/vllm@" + image_samples::Sha(image_.index);
+  const std::string reference_;
 };
 
 TEST_F(VerifyImagesTest, ProofsThatHoldAreNoFinding) {
   WriteProofs();
   EXPECT_THAT(AfterSealing(), IsEmpty());
+}
+
+class VerifyLayoutImagesTest : public VerifyImagesTest {
+ protected:
+  VerifyLayoutImagesTest() : VerifyImagesTest("oci:images:v1") {}
+};
+
+TEST_F(VerifyLayoutImagesTest, AProofFromALayoutIsFollowedAsWell) {
+  for (const BootRecord& boot : {BootOf("baseline", 1), BootOf("candidate", 2)}) {
+    ImageProof proof = Proof();
+    proof.strength = ProofStrength::kLayout;
+    ASSERT_EQ(ErrorOf(WriteImageProof(layout_, boot, proof)), "(no error)");
+  }
+  EXPECT_THAT(AfterSealing(), IsEmpty());
+  const fs::path config = layout_.boot(1, "baseline") / kImageFolder / kImageConfigFile;
+  Replace(config, "\"named\":\"a\"", "\"named\":\"b\"");
+  EXPECT_THAT(
+      AfterSealing(),
+      testing::Contains(StartsWith("boots/01-baseline/image/manifest.json: the manifest " +
+                                   image_samples::Sha(image_.manifest) + " names the config ")));
 }
 
 TEST_F(VerifyImagesTest, AMeasuredBootWithoutProofIsAFinding) {

@@ -93,6 +93,12 @@ TEST(CommandPlan, IsReadAndMerged) {
                           "--port", "$PORT", "--new"));
 }
 
+TEST(CommandPlan, AFileMayBeBuiltFromALayout) {
+  const std::string layout = "oci:images/vllm:1@sha256:" + std::string(kOnes);
+  const std::string from = "vllm@sha256:" + std::string(kOnes);
+  EXPECT_EQ(MustResolve(Edit(kCommandPlan, from, layout)).baseline()->built_from, layout);
+}
+
 TEST(CommandPlan, IsResolvedIntoTheWorkload) {
   const std::string resolved = WriteResolved(MustResolve(kCommandPlan));
   for (const char* part : {R"("launch": {)", R"("start": [)", R"("built_from")", R"("image_file")",
@@ -229,6 +235,19 @@ std::vector<BadEdit> Command() {
        "built_from: ^vllm:1",
        {"the image \"vllm:1\" is not pinned, and a tag can move: run upgrade-gate pin, or write "
         "vllm:1@sha256:…"}},
+      {"built_from_layout_by_name",
+       p,
+       "built_from: vllm@sha256:" + std::string(kOnes),
+       "built_from: ^oci:images/vllm:1",
+       {"the image \"oci:images/vllm:1\" is not pinned, and a layout can be written anew: run "
+        "upgrade-gate pin, or write oci:images/vllm:1@sha256:…"}},
+      {"image_of_a_layout",
+       p,
+       "image: vllm@sha256:" + std::string(kTwos),
+       "image: ^oci:images/vllm@sha256:" + std::string(kTwos),
+       {"an OCI layout is for the launcher docker, which checks and loads it; this plan's is "
+        "command: give the arm the \"image_file\" that it starts, and the layout as its "
+        "\"built_from\""}},
       {"unknown_key",
        p,
        "    logs:",

@@ -61,6 +61,15 @@ TEST(DockerSettings, AreRead) {
   EXPECT_EQ(server.limits.ready, std::chrono::seconds(90));
 }
 
+TEST(DockerImages, MayLieInALayout) {
+  const std::string registry = "vllm@sha256:" + std::string(kTwos);
+  const std::string layout = "oci:../images:v1@sha256:" + std::string(kTwos);
+  const ResolvedPlan plan = MustResolve(Edit(kDockerPlan, registry, layout));
+  EXPECT_EQ(plan.candidate()->image, layout);
+  EXPECT_THAT(WriteWorkload(plan), HasSubstr("\"image\": \"" + layout + "\""));
+  EXPECT_NE(WorkloadDigest(plan), WorkloadDigest(MustResolve(kDockerPlan)));
+}
+
 TEST(DockerSettings, EachIsPartOfTheWorkloadAndNoneByItsDefault) {
   const std::string standard = WriteWorkload(MustResolve(kDockerPlan));
   EXPECT_EQ(

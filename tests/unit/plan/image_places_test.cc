@@ -75,6 +75,21 @@ TEST(ImagePlaces, ATextBehindAnAnchorIsChangedOnceForAllWhoRepeatIt) {
             "arms:\n  a:\n    image: &it\n      NEW\n");
 }
 
+TEST(ImagePlaces, WhatAnImageFileWasBuiltFromIsOneToo) {
+  const std::string yaml =
+      "arms:\n"
+      "  a:\n"
+      "    built_from: x:1  # the vendor's\n"
+      "    image_file: {path: x.sif, sha256: y}\n"
+      "  b: {image: &it 'oci:images/x:2'}\n"
+      "  c: {built_from: *it}\n";
+  EXPECT_THAT(Places(yaml), ElementsAre("a: 3:17 x:1", testing::StartsWith("b+c: 5:")));
+  std::string expected = yaml;
+  expected.replace(expected.find("x:1"), 3, "NEW");
+  expected.replace(expected.find("oci:images/x:2"), 14, "NEW");
+  EXPECT_EQ(Edited(yaml), expected);
+}
+
 TEST(ImagePlaces, WhatStandsElsewhereIsNoImageOfAnArm) {
   EXPECT_THAT(Places("image: x\nserver: {image: x}\narms: {a: {env: {image: x}}}\n"), IsEmpty());
   for (const char* yaml :

@@ -419,6 +419,37 @@ std::vector<BadEdit> Arms() {
        "^vllm:0.32",
        {"the image \"vllm:0.32\" is not pinned, and a tag can move: run upgrade-gate pin, or write "
         "vllm:0.32@sha256:…"}},
+      {"layout_by_name",
+       d,
+       image,
+       "^oci:images/vllm:0.32",
+       {"the image \"oci:images/vllm:0.32\" is not pinned, and a layout can be written anew: run "
+        "upgrade-gate pin, or write oci:images/vllm:0.32@sha256:…"}},
+      {"layout_without_folder",
+       d,
+       image,
+       "^'oci:@sha256:" + kOne + "'",
+       {"the image \"oci:@sha256:" + kOne +
+        "\" names no folder: an OCI layout is written oci:PATH or oci:PATH:NAME, and pinned with "
+        "@sha256:… behind it"}},
+      {"layout_by_position",
+       d,
+       image,
+       "^oci:images/vllm@0",
+       {"the image \"oci:images/vllm@0\" must have behind its \"@\" a digest: \"0\" is not a "
+        "digest of \"sha256:\" and 64 lower-case hexadecimal digits"}},
+      {"layout_with_a_shell",
+       d,
+       image,
+       "^'oci:a:$(reboot)'",
+       {"the image \"oci:a:$(reboot)\" has behind its path no name of an image in the layout: "
+        "letters, digits, \"-\", \".\", \"_\", \":\", \"/\" and \"+\", as its "
+        "org.opencontainers.image.ref.name"}},
+      {"layout_of_process",
+       p,
+       executable,
+       "^image: oci:a@sha256:" + kOne,
+       {"\"image\" is for the launcher docker; this plan's is process"}},
       {"image_other_digest",
        d,
        image,
