@@ -152,8 +152,8 @@ class Checker {
         return Find(kImageConfigFile, "missing: the chain from the pin to the container is broken");
       }
       check_.not_checked.push_back(
-          fmt::format("the platform of the image {}: pinned by its config's digest, and the config "
-                      "itself was not kept",
+          fmt::format("the platform of the image {}: pinned by the engine's own digest of it, and "
+                      "the config itself was not kept",
                       ShownDigest(digests_.pin)));
       return;
     }

@@ -35,7 +35,9 @@ namespace upgrade_gate::evidence {
 enum class ProofStrength {
   kRegistry,  // the whole chain, its documents from the registry that the pin names
   kLayout,    // the whole chain, its documents from an OCI layout folder
-  kConfig,    // pinned by the config's digest: nothing was pulled, and nothing says whence it came
+  // Pinned by what the engine itself calls the image, the config's digest (with a containerd
+  // store the manifest's): nothing was pulled, and nothing says whence it came.
+  kConfig,
 };
 std::string_view Name(ProofStrength strength);
 

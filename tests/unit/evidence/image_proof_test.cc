@@ -241,7 +241,8 @@ TEST(ImageProof, PinnedByConfigIsWeakerAndSaysSo) {
   EXPECT_THAT(Lines(check.findings), IsEmpty());
   EXPECT_THAT(check.not_checked,
               ElementsAre("the platform of the image " + Sha(image.config) +
-                          ": pinned by its config's digest, and the config itself was not kept"));
+                          ": pinned by the engine's own digest of it, and the config itself was "
+                          "not kept"));
   proof.documents.config = image.config;
   EXPECT_THAT(CheckImageProof(proof).not_checked, IsEmpty());
   EXPECT_THAT(Findings(proof), IsEmpty());
