@@ -66,7 +66,7 @@ TEST(DockerImages, MayLieInALayout) {
   const std::string layout = "oci:../images:v1@sha256:" + std::string(kTwos);
   const ResolvedPlan plan = MustResolve(Edit(kDockerPlan, registry, layout));
   EXPECT_EQ(plan.candidate()->image, layout);
-  EXPECT_THAT(WriteWorkload(plan), HasSubstr("\"image\": \"" + layout + "\""));
+  EXPECT_THAT(WriteWorkload(plan), HasSubstr("\"image\":\"" + layout + "\""));
   EXPECT_NE(WorkloadDigest(plan), WorkloadDigest(MustResolve(kDockerPlan)));
 }
 
