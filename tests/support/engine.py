@@ -14,6 +14,9 @@ has is used or changed, and nothing is left after stop().
 An engine belongs to the process that made it (`start`: to the caller's). Whoever
 starts the next one removes those of owners that are dead.
 
+Debian's programs, unless others stand before them in PATH: so the same tests hold newer
+engines (PATH=FOLDER:$PATH ctest --preset release -R "^docker_").
+
 UPGRADE_GATE_ENGINE_TESTS=off turns tests with an engine off: they end with code 77,
 which CTest shows as skipped. Whatever else is missing is a failure.
 """
