@@ -62,6 +62,7 @@ class Cleaning {
     // The engine that nobody named need not be there, nor let this user in.
     if (!engine && std::getenv("DOCKER_HOST") != nullptr) return Problem(engine.error());
     if (!engine) {
+      looked_for_containers_ = false;
       fmt::print(stderr, "containers were not looked for: {}\n", engine.error().message);
       return;
     }
@@ -77,7 +78,10 @@ class Cleaning {
 
   Result<ExitCode> Done() const {
     if (!problems_.empty()) return tl::unexpected(base::Error{kind_, problems_});
-    if (!found_) fmt::print("no dead run has left anything\n");
+    if (!found_) {
+      fmt::print("no dead run has left anything{}\n",
+                 looked_for_containers_ ? "" : " but, maybe, containers");
+    }
     return ExitCode::kAccept;
   }
 
@@ -90,6 +94,7 @@ class Cleaning {
   const bool dry_run_;
   const base::SystemClock clock_;
   bool found_ = false;
+  bool looked_for_containers_ = true;
   std::string problems_;
   base::ErrorKind kind_ = base::ErrorKind::kInfrastructure;  // of the first
 };

@@ -317,7 +317,10 @@ class Leftovers(Killed, Experiment):
         self.assertIn("  1 ended\n", ended.stdout)
         self.assertEqual(self.servers(), [])
         again = self.call("cleanup", "--run", self.run_folder)
-        self.assertEqual((again.returncode, again.stdout), (ACCEPT, "no dead run has left anything\n"))
+        self.assertEqual(again.returncode, ACCEPT)
+        # Nobody named an engine, and none need be there.
+        unseen = " but, maybe, containers" if "containers were not looked for" in again.stderr else ""
+        self.assertEqual(again.stdout, f"no dead run has left anything{unseen}\n")
 
     def test_the_next_start_sweeps(self):
         run_id = self.leave_a_server()
@@ -377,7 +380,10 @@ class DetachedLeftovers(Killed, Detached):
         self.assertEqual(self.servers(), [])
         self.assertEqual((self.folder / "seen").read_text(), "own hidden-value\n")
         again = self.call("cleanup", "--run", self.run_folder)
-        self.assertEqual((again.returncode, again.stdout), (ACCEPT, "no dead run has left anything\n"))
+        self.assertEqual(again.returncode, ACCEPT)
+        # Nobody named an engine, and none need be there.
+        unseen = " but, maybe, containers" if "containers were not looked for" in again.stderr else ""
+        self.assertEqual(again.stdout, f"no dead run has left anything{unseen}\n")
 
     def test_the_next_start_sweeps(self):
         self.leave_the_server_alone()

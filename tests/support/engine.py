@@ -136,8 +136,10 @@ class UnixConnection(http.client.HTTPConnection):
 class Engine:
     """One engine and one registry below `folder`, running between start() and stop()."""
 
-    def __init__(self, owner=None):
+    def __init__(self, owner=None, bridge="none"):
+        """`bridge` as dockerd takes it: "" makes one, for a network namespace of one's own."""
         owner = owner or os.getpid()
+        self.bridge = bridge
         # The owner is in the name, so that there is no moment without it.
         name = f"{PREFIX}{owner}-{start_time(owner)}-{secrets.token_hex(4)}"
         self._use(pathlib.Path(tempfile.gettempdir()).resolve() / name)
@@ -152,6 +154,7 @@ class Engine:
     @classmethod
     def of_folder(cls, folder, registry=None):
         engine = cls.__new__(cls)
+        engine.bridge = "none"
         engine._use(pathlib.Path(folder))
         engine.registry = registry
         return engine
@@ -200,7 +203,7 @@ class Engine:
             *("--containerd", self.folder / "containerd.sock"),
             *("--cgroup-parent", f"/{self.folder.name}"),
             # Containers use the host's network; the machine's own is left as it is.
-            *("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
+            *(f"--bridge={self.bridge}", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
             *("--shutdown-timeout", "5"),
             *options,
         )
