@@ -79,6 +79,7 @@ base::Status TellBooting(const BootRequest& request, const BootRecord& boot) {
 // Whether the host is as free as a measurement needs it.
 base::Status CheckHost(const BootRequest& request) {
   const Environment& environment = request.environment;
+  if (!environment.launcher.serves_here()) return {};
   const auto gpus = server::SelectGpus(request.plan.plan.server, environment.gpus);
   if (!gpus) return {};
   return server::CheckGpus(environment.host, *gpus, environment.clock, environment.interrupted);
@@ -132,24 +133,31 @@ probes::ReadinessSpec ReadinessOf(const plan::ResolvedPlan& plan, const WatchedS
   return readiness;
 }
 
-// What is known of a server that was ready or has measured, before it is stopped.
-void LookBeforeStop(const WatchedServer& watched, BootRecord& boot) {
-  if (boot.stopped != StopReason::kNone) return;
+// What is known of a server that was ready or has measured, before it is stopped. False:
+// its engine is gone, and nobody can be asked any more.
+bool LookBeforeStop(const WatchedServer& watched, BootRecord& boot) {
+  if (boot.stopped != StopReason::kNone) return true;
   const auto identity = watched.server->Identify();
-  boot.identity_change = identity ? ChangedSince(boot.server, *identity)
-                                  : "could not be asked at the end: " + identity.error().message;
-  // After its last answer, so that nobody saw it yet.
-  if (const auto lost = watched.Lost()) {
+  // After its last answer, so that nobody saw it yet. Each round had its own look.
+  const auto lost = watched.Lost();
+  if (lost && lost->reason == StopReason::kInfrastructure) {
+    boot.server.warnings.push_back(lost->why + ", after its last request");
+    return false;
+  }
+  if (lost) {
     boot.stopped = lost->reason;
     boot.stop_detail = lost->why + " after its last request";
   }
+  boot.identity_change = identity ? ChangedSince(boot.server, *identity)
+                                  : "could not be asked at the end: " + identity.error().message;
+  return true;
 }
 
 // Ends the server, records how it ended and what it logged.
 base::Status EndBoot(const BootRequest& request, const WatchedServer& watched, BootRecord& boot) {
   server::RunningServer& server = *watched.server;
-  LookBeforeStop(watched, boot);
-  if (boot.ready_after.count() > 0) {
+  const bool known = LookBeforeStop(watched, boot);
+  if (boot.ready_after.count() > 0 && known) {
     if (const auto kept = KeepImageProof(request, server, boot, "before the stop"); !kept) {
       // Of a server that is lost no more can be asked.
       std::string& to = boot.stopped == StopReason::kNone ? boot.identity_change
@@ -217,7 +225,10 @@ base::Result<BootRecord> RunBoot(const BootRequest& request) {
   auto ready =
       probes::WaitUntilReady(*transports.front(), environment.clock, *watched.server,
                              ReadinessOf(plan, watched), environment.say, environment.interrupted);
-  if (!ready) return give_up(StopReason::kServiceLost, base::At(place, ready.error()));
+  if (!ready) {
+    const auto lost = watched.Lost();
+    return give_up(lost ? lost->reason : StopReason::kServiceLost, base::At(place, ready.error()));
+  }
   boot.ready_after = ready->after;
   boot.version = ready->version;
   boot.stages.insert(boot.stages.end(), ready->stages.begin(), ready->stages.end());

@@ -240,8 +240,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
   const int rounds_before = status.rounds_done;
   bool first = true;
   std::optional<server::HostMemory> memory;  // before the first boot
-  const bool ours = plan.plan.server.launcher != plan::LauncherKind::kEndpoint;
-  bool served_here = ours;
+  bool served_here = environment.launcher.serves_here();
   for (const StepState& step : steps) {
     if (step.pending.empty()) continue;
     if (!first) environment.at(Moment::kBetweenBoots);
@@ -258,7 +257,7 @@ base::Result<CaptureResult> Measure(const plan::LoadedPlan& plan, const Layout& 
                               .began = began,
                               .rounds_before = rounds_before};
     UG_ASSIGN(const evidence::BootRecord boot, RunBoot(request));
-    served_here = ours && boot.server_host.empty();
+    served_here = environment.launcher.serves_here() && boot.server_host.empty();
     identities.at(step.step->arm).pull.reset();  // was before the arm's first boot
     if (boot.stopped != evidence::StopReason::kNone) {
       incidents.push_back(

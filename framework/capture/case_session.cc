@@ -85,7 +85,7 @@ base::Result<CaseSession::Next> CaseSession::WarmUp(const plan::Case& of,
   warmup_ = std::move(result.requests);
   warmup_streams_ = std::move(result.streams);
   for (evidence::RawStream& stream : warmup_streams_) stream.phase = Phase::kWarmup;
-  return After({result.stopped, result.stop_detail}, watched_.Lost(), of.name, 0);
+  return After({result.stopped, result.stop_detail}, LookForLoss(), of.name, 0);
 }
 
 base::Result<CaseSession::Next> CaseSession::MeasureRound(const plan::Case& of,
@@ -96,9 +96,9 @@ base::Result<CaseSession::Next> CaseSession::MeasureRound(const plan::Case& of,
   request_.status.round = number;
   UG_ASSIGN(Round round, RunRound(of, prompts, number, failures_in_a_row));
   failures_in_a_row = round.load.failures_in_a_row;
-  std::optional<Loss> lost = watched_.Lost();
+  std::optional<Loss> lost = LookForLoss();
   if (!lost && !IsSameServer(round, of.name, lost)) return Next::kNothing;
-  if (!lost) lost = watched_.Lost();  // it may have ended while it was asked
+  if (!lost) lost = LookForLoss();  // it may have ended while it was asked
   load::StopSignal stopped{round.load.stopped, round.load.stop_detail};
   // Neither an interrupted round is kept nor one whose server was taken away: the case
   // is measured again.
@@ -149,6 +149,11 @@ base::Result<CaseSession::Round> CaseSession::RunRound(const plan::Case& of,
   return round;
 }
 
+std::optional<Loss> CaseSession::LookForLoss() {
+  if (server_.exited()) server_.CatchUpLog();
+  return watched_.Lost();
+}
+
 bool CaseSession::IsSameServer(const Round& round, const std::string& case_name,
                                std::optional<Loss>& lost) {
   const StopReason stopped = round.load.stopped;
@@ -156,7 +161,7 @@ bool CaseSession::IsSameServer(const Round& round, const std::string& case_name,
   const auto now = server_.Identify();
   if (!now) {
     // A server that cannot be asked is lost, and what failed by that stays counted.
-    lost = watched_.Lost();
+    lost = LookForLoss();
     if (!lost) {
       lost = Loss{StopReason::kServiceLost,
                   "its identity could not be asked for: " + now.error().message};
@@ -210,11 +215,10 @@ base::Result<CaseSession::Next> CaseSession::After(load::StopSignal stopped,
         "again to resume",
         case_name, boot_.number, boot_.arm));
   }
-  // What ended the load came first, unless it is known by now who is behind it.
-  const bool taken_away = lost && lost->reason == StopReason::kInfrastructure;
+  // What is known by now says more than what ended the load.
   const bool ended =
       stopped.reason == StopReason::kServiceLost || stopped.reason == StopReason::kInfrastructure;
-  if (ended && !taken_away) lost = Loss{stopped.reason, std::move(stopped.detail)};
+  if (ended && !lost) lost = Loss{stopped.reason, std::move(stopped.detail)};
   if (!lost) return stopped.reason == StopReason::kGuard ? Next::kCase : Next::kRound;
   boot_.stopped = lost->reason;
   if (lost->reason == StopReason::kInfrastructure) {
@@ -283,6 +287,7 @@ load::StopCheck CaseSession::StopCheckFor() const {
 
 std::vector<server::Gpu> CaseSession::LookAtGpus() const {
   const Environment& environment = request_.environment;
+  if (!environment.launcher.serves_here()) return {};
   return server::LookAtGpus(environment.host,
                             server::SelectGpus(request_.plan.plan.server, environment.gpus));
 }

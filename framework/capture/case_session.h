@@ -46,6 +46,8 @@ class CaseSession {
                                   int& failures_in_a_row);
   base::Result<Round> RunRound(const plan::Case& of, const CasePrompts& prompts, int number,
                                int failures_in_a_row);
+  // As WatchedServer::Lost, with the last words of one that has ended.
+  std::optional<Loss> LookForLoss();
   // False: another server than at the start of the boot answers, whose rounds are not kept.
   bool IsSameServer(const Round& round, const std::string& case_name, std::optional<Loss>& lost);
   base::Status Keep(const plan::Case& of, Round round);

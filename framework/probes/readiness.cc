@@ -169,10 +169,12 @@ std::optional<base::Instant> Waiter::stage_deadline() const {
 bool Waiter::Over() {
   if (over_) return true;
   const base::Instant now = clock_.now();
+  const bool exited = server_.exited().has_value();
+  if (exited) server_.CatchUpLog();
   if (std::string fault = spec_.fault(); !fault.empty()) {
     over_ = fmt::format("server gave up {} after its start, before it was ready: {}",
                         InWords(now - start_), fault);
-  } else if (server_.exited()) {
+  } else if (exited) {
     over_ =
         fmt::format("server exited {} after its start, before it was ready", InWords(now - start_));
   } else if (interrupted_ && interrupted_()) {

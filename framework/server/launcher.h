@@ -83,6 +83,8 @@ class RunningServer {
   virtual const std::vector<std::string>& argv() const = 0;
   // Nothing while it runs.
   virtual std::optional<Exit> exited() = 0;
+  // Of one that has ended: waits a moment until what it wrote last is in the log.
+  virtual void CatchUpLog() {}
   // Proves that whatever answers at url() is this server and no other process.
   virtual base::Status ProveOwnership() = 0;
   // TERM, then KILL after the deadline, then proof that nothing of it is left.
@@ -93,6 +95,8 @@ class RunningServer {
 class Launcher {
  public:
   virtual ~Launcher() = default;
+  // Whether its servers use this host's GPUs and memory.
+  virtual bool serves_here() const { return true; }
   // Proves the arm's pins before anything starts. A mismatch is an error of kind
   // kUsage that names the file, both digests and what to do.
   virtual base::Result<ArmIdentity> CheckPins(const ServerSpec& spec) = 0;

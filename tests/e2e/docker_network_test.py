@@ -37,6 +37,10 @@ class Networks(docker_harness.Experiment):
         cls.addClassCleanup(cls.engine.stop)
         cls.engine.start()
 
+    def push(self, version, **options):
+        """A server that listens for others than itself, as it has to in a network of its own."""
+        return super().push(version, Entrypoint=["/upgrade-gate-server", "--host", "0.0.0.0"], **options)
+
     def measure(self, network):
         self.write_plan(server=f"{READY}\n  network: {network}")
         self.capture()
