@@ -380,6 +380,23 @@ TEST_F(AmdTest, FaultsOfTheKernelsLogLastUntilAReset) {
   }
 }
 
+TEST_F(AmdTest, TheResetOfARingEndsItsTimeoutAndNoOtherFault) {
+  const std::string gpu0 = "[10.1] amdgpu 0000:68:00.0: amdgpu: ";
+  const std::string timeout = gpu0 + "ring gfx_0.0.0 timeout, signaled seq=23, emitted seq=24\n";
+  const std::string reset = gpu0 + "Ring gfx_0.0.0 reset succeeded\n";
+  dmesg_ = timeout + reset;
+  EXPECT_EQ(Checked(), "free");
+  dmesg_ = reset + timeout;
+  EXPECT_NE(Checked(), "free");
+  // Of an MI200 that has told its errors once this line is all that is left of them.
+  const std::string errors = gpu0 + "2 uncorrectable hardware errors detected in umc block";
+  dmesg_ = errors + "\n" + timeout + reset;
+  EXPECT_EQ(Checked(),
+            "the kernel's log has a fault of a GPU that only a reset ends: \"" + errors + "\"");
+  dmesg_ += gpu0 + "GPU reset succeeded, trying to resume\n";
+  EXPECT_EQ(Checked(), "free");
+}
+
 TEST_F(AmdTest, LinesOfTheKernelsLogThatAreNoFaults) {
   const std::string gpu0 = "[10.1] amdgpu 0000:68:00.0: amdgpu: ";
   const std::string benign[] = {
