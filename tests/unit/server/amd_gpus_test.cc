@@ -207,7 +207,8 @@ TEST_F(AmdTest, FactsOfADriverThatComesWithTheKernelAndOfACardWithoutNames) {
 
 TEST_F(AmdTest, FactsOfAHostWithBothVendors) {
   host_.Put("proc/driver/nvidia/version", "NVRM version: 580\n");
-  host_.prints["nvidia-smi --query-gpu"] = "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0\n";
+  host_.prints["nvidia-smi --query-gpu"] =
+      "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0, 00000000:3B:00.0\n";
   EXPECT_THAT(Told("gpus"), ::testing::StartsWith("present 0 NVIDIA H20 GPU-aa, 0 AMD Instinct"));
   EXPECT_EQ(Told("gpu_driver"), "present 580.95.05 and 6.10.5");
   host_.errors["nvidia-smi"] = "nvidia-smi: gone";
