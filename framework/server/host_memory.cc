@@ -359,7 +359,12 @@ base::Status CheckMemory(const HostReader& reader, const HostMemory& before, bas
   const base::Instant deadline = clock.now() + kReturnLimit;
   HostMemory now;
   UG_ASSIGN(Missing missing, Look(reader, before, now));
-  while (missing.any() && clock.now() < deadline && !interrupted()) {
+  while (missing.any() && clock.now() < deadline) {
+    if (interrupted()) {
+      return base::InfrastructureError(
+          "interrupted while waiting for the host's memory to come back; run the same command "
+          "again");
+    }
     clock.SleepUntil(std::min(deadline, clock.now() + std::chrono::seconds(1)));
     UG_ASSIGN(missing, Look(reader, before, now));
   }

@@ -106,7 +106,10 @@ TEST_F(NvidiaTest, MemoryThatComesBackInTimeIsWaitedFor) {
 TEST_F(NvidiaTest, AnInterruptedWaitEndsAtOnce) {
   apps_ = "GPU-bb, 4711, python3, 80000\n";
   const base::Instant start = clock_.now();
-  EXPECT_FALSE(CheckGpus(host_.reader, {}, clock_, [] { return true; }));
+  const auto checked = CheckGpus(host_.reader, {}, clock_, [] { return true; });
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().message,
+            "interrupted while waiting for the GPUs to be free; run the same command again");
   EXPECT_EQ(clock_.now(), start);
 }
 

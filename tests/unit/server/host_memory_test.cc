@@ -136,8 +136,12 @@ TEST_F(HostMemoryTest, MemoryThatComesBackInTimeIsWaitedFor) {
   EXPECT_EQ(clock_.now() - start, std::chrono::seconds(7));
   PutLevel(kAvailable - 20'000 * kMib);
   const base::Instant again = clock_.now();
-  EXPECT_FALSE(CheckMemory(host_.reader, before, clock_, [] { return true; }));
-  EXPECT_EQ(clock_.now(), again);  // interrupted
+  const auto interrupted = CheckMemory(host_.reader, before, clock_, [] { return true; });
+  ASSERT_FALSE(interrupted);
+  EXPECT_EQ(interrupted.error().message,
+            "interrupted while waiting for the host's memory to come back; run the same command "
+            "again");
+  EXPECT_EQ(clock_.now(), again);
 }
 
 TEST_F(HostMemoryTest, MemoryThatNobodyShowsIsStillMissing) {
