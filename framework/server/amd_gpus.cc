@@ -220,18 +220,29 @@ bool Has(std::string_view line, std::string_view text) {
 }
 
 // Messages of amdgpu_device.c, amdgpu_job.c, amdgpu_ras.c and kfd_device_queue_manager.c.
+
+bool IsRingTimeout(std::string_view line) {
+  return Has(line, "ring ") && Has(line, " timeout, ") && Has(line, "signaled seq=");
+}
+
 // A fault of a page is its program's own; a reset that began and did not end is one of the GPU.
 bool IsFault(std::string_view line) {
-  return (Has(line, "ring ") && Has(line, " timeout, ") && Has(line, "signaled seq=")) ||
-         Has(line, "GPU reset begin") || (Has(line, "GPU reset(") && Has(line, "failed")) ||
+  return IsRingTimeout(line) || Has(line, "GPU reset begin") ||
+         (Has(line, "GPU reset(") && Has(line, "failed")) ||
          Has(line, "GPU reset end with ret = -") || Has(line, "GPU recovery disabled") ||
          Has(line, "unrecoverable state") || Has(line, "device lost from bus") ||
          Has(line, "Fatal error during GPU init") || Has(line, "uncorrectable hardware error(") ||
          HasUncorrectedErrors(line);
 }
 
+// Of the whole GPU.
 bool IsReset(std::string_view line) {
-  return (Has(line, "reset") && Has(line, "succeeded")) || Has(line, "Initialized amdgpu ");
+  return (Has(line, "GPU reset") && Has(line, "succeeded")) || Has(line, "Initialized amdgpu ");
+}
+
+// "Ring gfx_0.0.0 reset succeeded": the GPU goes on as it was.
+bool IsRingReset(std::string_view line) {
+  return Has(line, "Ring ") && Has(line, " reset succeeded");
 }
 
 std::string KernelFault(std::string_view log, const std::vector<Gpu>& gpus) {
@@ -239,10 +250,13 @@ std::string KernelFault(std::string_view log, const std::vector<Gpu>& gpus) {
   for (std::string& line : Lines(log)) {
     if (!Has(line, "amdgpu")) continue;
     const std::string address = AddressIn(line);
-    if (IsReset(line)) {
+    const bool whole = IsReset(line);
+    if (whole || IsRingReset(line)) {
       // A line without an address is of whichever GPU is reset next.
-      std::erase_if(
-          faults, [&](const auto& fault) { return fault.first.empty() || fault.first == address; });
+      std::erase_if(faults, [&](const auto& fault) {
+        return (fault.first.empty() || fault.first == address) &&
+               (whole || IsRingTimeout(fault.second));
+      });
     } else if (IsFault(line)) {
       const bool ours = std::any_of(gpus.begin(), gpus.end(), [&](const Gpu& gpu) {
         return std::find(gpu.names.begin(), gpu.names.end(), address) != gpu.names.end();

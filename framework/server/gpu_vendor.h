@@ -22,7 +22,9 @@ struct GpuVendorReader {
   // drivers forget what they have told.
   std::optional<std::int64_t> (*uncorrected_errors)(const Gpu& gpu);
   // The line of the kernel's log with a fault of one of these GPUs that only a reset
-  // ends; empty: there is none, or a reset came after it.
+  // ends, or with one of which nobody knows whose it is. Empty: there is none, or a reset
+  // came after it. Resets of NVIDIA's GPUs leave no line: their faults stay until the log
+  // starts anew, by a reboot or `dmesg --clear`.
   std::string (*kernel_fault)(std::string_view log, const std::vector<Gpu>& gpus);
 };
 

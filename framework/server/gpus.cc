@@ -156,7 +156,11 @@ base::Status CheckGpus(const HostReader& reader, const GpuSelection& selection, 
   const base::Instant deadline = clock.now() + kReturnLimit;
   UG_ASSIGN(std::vector<Gpu> gpus, ReadSelected(*vendor, reader, selection.ids));
   if (gpus.empty()) return {};
-  while (!Left(gpus, vendor->witness).empty() && clock.now() < deadline && !interrupted()) {
+  while (!Left(gpus, vendor->witness).empty() && clock.now() < deadline) {
+    if (interrupted()) {
+      return base::InfrastructureError(
+          "interrupted while waiting for the GPUs to be free; run the same command again");
+    }
     clock.SleepUntil(std::min(deadline, clock.now() + std::chrono::seconds(1)));
     UG_ASSIGN(gpus, ReadSelected(*vendor, reader, selection.ids));
   }

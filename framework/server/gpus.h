@@ -58,7 +58,8 @@ base::Result<std::vector<Gpu>> ReadGpus(const HostReader& reader, const GpuSelec
 
 // Before a boot. An error (kInfrastructure) names what is left on the GPUs half a
 // minute after an earlier server's end (processes, memory), ECC errors that were
-// not corrected, and faults in the kernel's log that only a reset ends.
+// not corrected, and faults in the kernel's log that only a reset ends. A wait that is
+// `interrupted` ends at once with an error that says so.
 base::Status CheckGpus(const HostReader& reader, const GpuSelection& selection, base::Clock& clock,
                        const std::function<bool()>& interrupted);
 

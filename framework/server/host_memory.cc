@@ -71,33 +71,39 @@ base::Result<HostMemory> ReadLevel(const HostReader& reader) {
 }
 
 base::Status AddFiles(const HostReader& reader, std::vector<SharedMemory>& shared) {
-  const fs::path folder = reader.root / "dev/shm";
+  const fs::path root = reader.root / "dev/shm";
   std::error_code error;
-  if (!fs::exists(folder, error)) return {};
-  fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error);
-  for (std::size_t seen = 0; !error && it != fs::recursive_directory_iterator();
-       it.increment(error)) {
-    if (++seen > kMaxFiles) {
-      return base::InfrastructureError(
-          fmt::format("{}: has more than {} files; remove what is left there", folder.string(),
-                      base::WithThousands(kMaxFiles)));
+  if (!fs::exists(root, error)) return {};
+  std::size_t seen = 0;
+  // Not by a recursive iterator, which ends where a folder vanishes before it.
+  for (std::vector<fs::path> folders = {root}; !folders.empty();) {
+    const fs::path folder = std::move(folders.back());
+    folders.pop_back();
+    fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, error);
+    for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+      if (++seen > kMaxFiles) {
+        return base::InfrastructureError(
+            fmt::format("{}: has more than {} files; remove what is left there", root.string(),
+                        base::WithThousands(kMaxFiles)));
+      }
+      struct stat info {};
+      if (lstat(it->path().c_str(), &info) != 0) continue;  // ended while we looked
+      if (S_ISDIR(info.st_mode)) folders.push_back(it->path());
+      if (!S_ISREG(info.st_mode)) continue;
+      SharedMemory file;
+      file.name = std::string(kShm) + it->path().lexically_relative(root).string();
+      file.identity = fmt::format("{}:{}", info.st_dev, info.st_ino);
+      // A sparse file takes less than its size, none more.
+      file.bytes = std::min(static_cast<std::uint64_t>(info.st_blocks) * 512,
+                            static_cast<std::uint64_t>(std::max<off_t>(info.st_size, 0)));
+      file.user = info.st_uid;
+      file.device = info.st_dev;
+      file.inode = info.st_ino;
+      shared.push_back(std::move(file));
     }
-    struct stat info {};
-    // Ended while we looked.
-    if (lstat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    SharedMemory file;
-    file.name = std::string(kShm) + it->path().lexically_relative(folder).string();
-    file.identity = fmt::format("{}:{}", info.st_dev, info.st_ino);
-    // A sparse file takes less than its size, none more.
-    file.bytes = std::min(static_cast<std::uint64_t>(info.st_blocks) * 512,
-                          static_cast<std::uint64_t>(std::max<off_t>(info.st_size, 0)));
-    file.user = info.st_uid;
-    file.device = info.st_dev;
-    file.inode = info.st_ino;
-    shared.push_back(std::move(file));
-  }
-  if (error) {
-    return base::InfrastructureError(folder.string() + ": cannot list: " + error.message());
+    if (error && error != std::errc::no_such_file_or_directory) {
+      return base::InfrastructureError(folder.string() + ": cannot list: " + error.message());
+    }
   }
   return {};
 }
@@ -353,7 +359,12 @@ base::Status CheckMemory(const HostReader& reader, const HostMemory& before, bas
   const base::Instant deadline = clock.now() + kReturnLimit;
   HostMemory now;
   UG_ASSIGN(Missing missing, Look(reader, before, now));
-  while (missing.any() && clock.now() < deadline && !interrupted()) {
+  while (missing.any() && clock.now() < deadline) {
+    if (interrupted()) {
+      return base::InfrastructureError(
+          "interrupted while waiting for the host's memory to come back; run the same command "
+          "again");
+    }
     clock.SleepUntil(std::min(deadline, clock.now() + std::chrono::seconds(1)));
     UG_ASSIGN(missing, Look(reader, before, now));
   }

@@ -52,7 +52,8 @@ std::int64_t MemorySlackKib(std::int64_t total_kib);
 
 // Waits up to half a minute for what was there `before` the first boot. Then an error
 // (kInfrastructure) names what is missing and who has it: more than the slack, or 64 MiB
-// of shared memory that came since, and that no living process holds.
+// of shared memory that came since, and that no living process holds. A wait that is
+// `interrupted` ends at once with an error that says so.
 base::Status CheckMemory(const HostReader& reader, const HostMemory& before, base::Clock& clock,
                          const std::function<bool()>& interrupted);
 

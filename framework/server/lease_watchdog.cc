@@ -24,6 +24,7 @@ using State = LeaseJudge::State;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kAskEvery{100};
+constexpr milliseconds kFirstCleaningLimit{10'000};
 
 std::string Seconds(base::Nanoseconds time) {
   return fmt::format("{:.0f} s", std::chrono::duration<double>(time).count());
@@ -105,7 +106,13 @@ base::Status End(const LeaseWatch& watch, const std::string& why) {
   const std::string& run = watch.judge.run_id;
   watch.say(fmt::format("run {}: {}: ending what is left of it here", run, why));
   std::set<ListedCleaner> all;
-  for (const auto& [name, cleaner] : watch.cleaners) all.insert({name, run});
+  for (const auto& [name, cleaner] : watch.cleaners) {
+    all.insert({name, run});
+    // What it cannot do is tried again, and told, by EndRun. Before anything is killed,
+    // for one of the run's processes may be the job that this watchdog is in: a batch
+    // system ends all of a job, and us, with its first process.
+    [[maybe_unused]] const base::Status first = cleaner(run, kFirstCleaningLimit);
+  }
   const Ended ended = EndRun(run, {}, all, watch.cleaners);
   if (!ended.problems.empty()) {
     return base::InfrastructureError(fmt::format("run {}: not all of it could be ended: {}", run,

@@ -21,7 +21,9 @@ struct LeaseWatch {
   std::chrono::milliseconds heartbeat = std::chrono::seconds(5);  // between two looks
   std::function<bool()> told_to_end = [] { return false; };       // asked ten times a second
   std::function<void(const std::string&)> say;                    // one line, for people
-  Cleaners cleaners;                                              // each is given the run's id
+  // Each is given the run's id, and run before and again after the run's processes are
+  // killed.
+  Cleaners cleaners;
 };
 
 // Blocks until the run is over, dead or past its deadline, or until it is told to end;

@@ -25,9 +25,24 @@ constexpr std::pair<std::uint64_t, std::string_view> kSlowdowns[] = {
     {0x40, "thermal slowdown by hardware"},
     {0x80, "power brake"}};
 
+// "0000:3b:00" of "00000000:3B:00.0", as nvidia-smi writes an address, and of what the
+// kernel's log has, "PCI:0000:3b:00" or, of a part (MIG), "PCI:0000:3b:00 GPU-I:05".
+// Empty: it is none.
+std::string PciAddress(std::string_view text) {
+  constexpr std::string_view kPrefix = "PCI:";
+  if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
+  const auto parts = Split(text.substr(0, text.find_first_of(". ")), ':');
+  if (parts.size() != 3) return {};
+  const auto domain = Number<std::uint32_t>(parts[0], 16);
+  const auto bus = Number<std::uint8_t>(parts[1], 16);
+  const auto device = Number<std::uint8_t>(parts[2], 16);
+  if (!domain || !bus || !device) return {};
+  return fmt::format("{:04x}:{:02x}:{:02x}", *domain, *bus, *device);
+}
+
 base::Result<Gpu> ParseGpu(const std::string& line) {
   const auto fields = Split(line, ',');
-  const auto memory = fields.size() == 7 ? Number<std::int64_t>(fields[4]) : std::nullopt;
+  const auto memory = fields.size() == 8 ? Number<std::int64_t>(fields[4]) : std::nullopt;
   if (!memory) {
     return base::InfrastructureError(fmt::format("nvidia-smi: cannot read its line \"{}\"",
                                                  base::Shorten(base::Visible(line), 200)));
@@ -45,6 +60,8 @@ base::Result<Gpu> ParseGpu(const std::string& line) {
       if ((limits.value_or(0) & bit) != 0) gpu.slowed_by.emplace_back(reason);
     }
   }
+  gpu.names = {PciAddress(fields[7])};
+  std::erase(gpu.names, "");
   return gpu;
 }
 
@@ -55,7 +72,8 @@ base::Result<std::vector<Gpu>> ReadNvidia(const HostReader& reader) {
   UG_ASSIGN(const std::string list,
             reader.run({"nvidia-smi",
                         "--query-gpu=index,uuid,name,driver_version,memory.used,"
-                        "ecc.errors.uncorrected.volatile.total,clocks_throttle_reasons.active",
+                        "ecc.errors.uncorrected.volatile.total,clocks_throttle_reasons.active,"
+                        "pci.bus_id",
                         "--format=csv,noheader,nounits"},
                        kCommandLimit));
   for (const std::string& line : Lines(list)) {
@@ -83,12 +101,22 @@ std::optional<std::int64_t> UncorrectedErrors(const Gpu& gpu) {
   return gpu.uncorrected_errors;
 }
 
+// Also where one of the two addresses is unknown.
+bool MayBeOf(const std::vector<Gpu>& gpus, const std::string& address) {
+  return address.empty() || std::any_of(gpus.begin(), gpus.end(), [&](const Gpu& gpu) {
+           return gpu.names.empty() || gpu.names.front() == address;
+         });
+}
+
 // The first line with a fault that only a reset ends.
-std::string FatalXid(std::string_view log, const std::vector<Gpu>&) {
+std::string FatalXid(std::string_view log, const std::vector<Gpu>& gpus) {
+  constexpr std::string_view kXid = "NVRM: Xid (";
   for (const std::string& line : Lines(log)) {
-    const std::size_t at = line.find("NVRM: Xid (");
+    const std::size_t at = line.find(kXid);
     const std::size_t close = at == line.npos ? line.npos : line.find("): ", at);
     if (close == line.npos) continue;
+    const std::size_t open = at + kXid.size();
+    if (!MayBeOf(gpus, PciAddress(std::string_view(line).substr(open, close - open)))) continue;
     const std::string_view rest = std::string_view(line).substr(close + 3);
     const auto xid = Number<int>(rest.substr(0, rest.find_first_not_of("0123456789")));
     if (xid &&

@@ -207,7 +207,8 @@ TEST_F(AmdTest, FactsOfADriverThatComesWithTheKernelAndOfACardWithoutNames) {
 
 TEST_F(AmdTest, FactsOfAHostWithBothVendors) {
   host_.Put("proc/driver/nvidia/version", "NVRM version: 580\n");
-  host_.prints["nvidia-smi --query-gpu"] = "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0\n";
+  host_.prints["nvidia-smi --query-gpu"] =
+      "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0, 00000000:3B:00.0\n";
   EXPECT_THAT(Told("gpus"), ::testing::StartsWith("present 0 NVIDIA H20 GPU-aa, 0 AMD Instinct"));
   EXPECT_EQ(Told("gpu_driver"), "present 580.95.05 and 6.10.5");
   host_.errors["nvidia-smi"] = "nvidia-smi: gone";
@@ -378,6 +379,23 @@ TEST_F(AmdTest, FaultsOfTheKernelsLogLastUntilAReset) {
     dmesg_ = line + "\n[12.0] [drm] Initialized amdgpu 3.57.0 for 0000:68:00.0 on minor 1\n";
     EXPECT_EQ(Checked(), "free") << line;
   }
+}
+
+TEST_F(AmdTest, TheResetOfARingEndsItsTimeoutAndNoOtherFault) {
+  const std::string gpu0 = "[10.1] amdgpu 0000:68:00.0: amdgpu: ";
+  const std::string timeout = gpu0 + "ring gfx_0.0.0 timeout, signaled seq=23, emitted seq=24\n";
+  const std::string reset = gpu0 + "Ring gfx_0.0.0 reset succeeded\n";
+  dmesg_ = timeout + reset;
+  EXPECT_EQ(Checked(), "free");
+  dmesg_ = reset + timeout;
+  EXPECT_NE(Checked(), "free");
+  // Of an MI200 that has told its errors once this line is all that is left of them.
+  const std::string errors = gpu0 + "2 uncorrectable hardware errors detected in umc block";
+  dmesg_ = errors + "\n" + timeout + reset;
+  EXPECT_EQ(Checked(),
+            "the kernel's log has a fault of a GPU that only a reset ends: \"" + errors + "\"");
+  dmesg_ += gpu0 + "GPU reset succeeded, trying to resume\n";
+  EXPECT_EQ(Checked(), "free");
 }
 
 TEST_F(AmdTest, LinesOfTheKernelsLogThatAreNoFaults) {

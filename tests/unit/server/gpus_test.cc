@@ -18,8 +18,8 @@ class NvidiaTest : public ::testing::Test {
   NvidiaTest() {
     host_.Put("proc/driver/nvidia/version", "NVRM version: 580\n");
     gpus_ =
-        "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0000000000000001\n"
-        "1, GPU-bb, NVIDIA H20, 580.95.05, 4, [N/A], 0x0000000000000004\n";
+        "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0000000000000001, 00000000:3B:00.0\n"
+        "1, GPU-bb, NVIDIA H20, 580.95.05, 4, [N/A], 0x0000000000000004, 00000000:5E:00.0\n";
   }
   std::string Told(const std::string& name) {
     for (const Fact& fact : GpuFacts(host_.reader)) {
@@ -91,7 +91,7 @@ TEST_F(NvidiaTest, AProcessOnAGpuIsNamedAfterItsTimeToEnd) {
 
 TEST_F(NvidiaTest, MemoryThatComesBackInTimeIsWaitedFor) {
   const std::string free = gpus_;
-  gpus_ = "0, GPU-aa, NVIDIA H20, 580.95.05, 40000, 0, 0x0\n";
+  gpus_ = "0, GPU-aa, NVIDIA H20, 580.95.05, 40000, 0, 0x0, 00000000:3B:00.0\n";
   EXPECT_THAT(Checked(), HasSubstr("GPU 0: 40,000 MiB in use by nobody that nvidia-smi can see"));
   const RunArgv run = host_.reader.run;
   host_.reader.run = [&, run](const std::vector<std::string>& argv,
@@ -106,16 +106,19 @@ TEST_F(NvidiaTest, MemoryThatComesBackInTimeIsWaitedFor) {
 TEST_F(NvidiaTest, AnInterruptedWaitEndsAtOnce) {
   apps_ = "GPU-bb, 4711, python3, 80000\n";
   const base::Instant start = clock_.now();
-  EXPECT_FALSE(CheckGpus(host_.reader, {}, clock_, [] { return true; }));
+  const auto checked = CheckGpus(host_.reader, {}, clock_, [] { return true; });
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().message,
+            "interrupted while waiting for the GPUs to be free; run the same command again");
   EXPECT_EQ(clock_.now(), start);
 }
 
 TEST_F(NvidiaTest, AFaultyGpuIsRefused) {
-  gpus_ = "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 2, 0x0\n";
+  gpus_ = "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 2, 0x0, 00000000:3B:00.0\n";
   EXPECT_EQ(Checked(),
             "GPU 0 (GPU-aa) has 2 uncorrected ECC errors; reset it, and measure on another if they "
             "come back");
-  gpus_ = "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0\n";
+  gpus_ = "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0, 00000000:3B:00.0\n";
   dmesg_ = "[1.0] NVRM: Xid (PCI:0000:3b:00): 43, pid=1, a program's own fault\n";
   EXPECT_EQ(Checked(), "free");
   dmesg_ += "[2.0] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n";
@@ -124,6 +127,37 @@ TEST_F(NvidiaTest, AFaultyGpuIsRefused) {
             "(PCI:0000:3b:00): 79, GPU has fallen off the bus.\"");
   host_.errors["dmesg"] = "dmesg: read kernel buffer failed: Operation not permitted";
   EXPECT_EQ(Checked(), "free");
+}
+
+TEST_F(NvidiaTest, AFaultOfAnotherGpuIsNobodysBusiness) {
+  struct Row {
+    std::string where;
+    std::vector<std::string> refused;  // of the GPUs 0 and 1
+  };
+  const Row rows[] = {
+      {"PCI:0000:3b:00", {"0"}},
+      {"PCI:0000:5E:00", {"1"}},
+      {"PCI:0000:3b:00 GPU-I:05", {"0"}},  // a part of it (MIG)
+      {"0000:3b:00", {"0"}},               // of old drivers
+      {"PCI:0001:3b:00", {}},
+      {"PCI:0000:3b:01", {}},
+      {"", {"0", "1"}},  // whose it is nobody knows
+      {"PCI:unknown", {"0", "1"}},
+  };
+  for (const Row& row : rows) {
+    dmesg_ = "[2.0] NVRM: Xid (" + row.where + "): 79, GPU has fallen off the bus.\n";
+    std::vector<std::string> refused;
+    for (const std::string id : {"0", "1"}) {
+      if (Checked({id}) != "free") refused.push_back(id);
+    }
+    EXPECT_EQ(refused, row.refused) << dmesg_;
+  }
+  dmesg_ =
+      "NVRM: Xid (PCI:0000:5e:00): 79, GPU has fallen off the bus.\n"
+      "NVRM: Xid (PCI:0000:3b:00): 48, an uncorrected error\n";
+  EXPECT_THAT(Checked({"0"}), HasSubstr("(PCI:0000:3b:00): 48"));
+  gpus_ = "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0, [N/A]\n";
+  EXPECT_THAT(Checked({"0"}), HasSubstr("(PCI:0000:5e:00): 79"));  // it may be ours
 }
 
 TEST_F(NvidiaTest, WhatTheHostDoesNotHaveIsNotFree) {
@@ -144,8 +178,8 @@ TEST_F(NvidiaTest, SlowdownsAreToldAndAPowerCapIsNone) {
   const auto free = Look();
   EXPECT_EQ(Slowdowns(free, free), "");
   gpus_ =
-      "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0000000000000044\n"
-      "1, GPU-bb, NVIDIA H20, 580.95.05, 4, 0, 0x00000000000000A8\n";
+      "0, GPU-aa, NVIDIA H20, 580.95.05, 4, 0, 0x0000000000000044, 00000000:3B:00.0\n"
+      "1, GPU-bb, NVIDIA H20, 580.95.05, 4, 0, 0x00000000000000A8, 00000000:5E:00.0\n";
   EXPECT_EQ(Slowdowns(Look(), free),
             "GPU 0 (GPU-aa): thermal slowdown by hardware and GPU 1 (GPU-bb): hardware slowdown, "
             "thermal slowdown by software and power brake before it");

@@ -8,7 +8,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "tests/unit/server/fake_host.h"
 
@@ -134,8 +136,12 @@ TEST_F(HostMemoryTest, MemoryThatComesBackInTimeIsWaitedFor) {
   EXPECT_EQ(clock_.now() - start, std::chrono::seconds(7));
   PutLevel(kAvailable - 20'000 * kMib);
   const base::Instant again = clock_.now();
-  EXPECT_FALSE(CheckMemory(host_.reader, before, clock_, [] { return true; }));
-  EXPECT_EQ(clock_.now(), again);  // interrupted
+  const auto interrupted = CheckMemory(host_.reader, before, clock_, [] { return true; });
+  ASSERT_FALSE(interrupted);
+  EXPECT_EQ(interrupted.error().message,
+            "interrupted while waiting for the host's memory to come back; run the same command "
+            "again");
+  EXPECT_EQ(clock_.now(), again);
 }
 
 TEST_F(HostMemoryTest, MemoryThatNobodyShowsIsStillMissing) {
@@ -247,6 +253,27 @@ TEST_F(HostMemoryTest, ASparseFileTakesNothingAndALinkIsNotFollowed) {
   std::filesystem::create_symlink(host_.Path("elsewhere"), host_.Path("dev/shm/link"));
   std::filesystem::create_directory_symlink(host_.Path(""), host_.Path("dev/shm/folder"));
   EXPECT_EQ(Checked(before), "back");
+}
+
+// Whatever a walk meets of them, it goes on.
+TEST_F(HostMemoryTest, AFolderThatVanishesWhileItIsLookedAtIsGone) {
+  PutShared("psm_1a", 80);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 100; ++i) {
+      std::filesystem::create_directories(host_.Path(fmt::format("dev/shm/{}/deeper", i)));
+    }
+    std::atomic<bool> gone = false;
+    std::thread remover([&] {
+      for (int i = 99; i >= 0; --i) host_.Remove(fmt::format("dev/shm/{}", i));
+      gone = true;
+    });
+    while (!gone) {
+      const auto memory = ReadHostMemory(host_.reader);
+      EXPECT_TRUE(memory) << memory.error().message;
+      EXPECT_TRUE(!memory || memory->shared.size() == 1);
+    }
+    remover.join();
+  }
 }
 
 TEST_F(HostMemoryTest, WhatCannotBeReadIsAnError) {

@@ -303,6 +303,22 @@ TEST(WatchLeaseTest, EndsTheProcessesAndRunsTheCleanersOfARunThatIsOver) {
                           "run " + run + ": nothing of it is left here; 2 processes were killed"));
 }
 
+TEST(WatchLeaseTest, CleansBeforeItKillsTheJobThatItMayBeInAndAgainAfterwards) {
+  const std::string run = "job-" + std::to_string(getpid());
+  const TestProcess job({UPGRADE_GATE_STUBBORN}, {std::string(kRunMarker) + "=" + run});
+  job.WaitForPids();
+  Watched watched(run);
+  watched.watch.read = [run] { return Bytes(1, true, {}, run); };
+  std::vector<bool> job_lived;
+  watched.watch.cleaners["docker"] = [&](const std::string&, milliseconds) -> base::Status {
+    job_lived.push_back(IsAlive(job.pid()));
+    return job_lived.size() == 1 ? InfrastructureError("not yet") : base::Status();
+  };
+  const auto ended = WatchLease(watched.watch);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_THAT(job_lived, ElementsAre(true, false));
+}
+
 TEST(WatchLeaseTest, WhatNeverCameEndsNothing) {
   const std::string run = "never-" + std::to_string(getpid());
   const TestProcess ours({UPGRADE_GATE_STUBBORN}, {std::string(kRunMarker) + "=" + run});
