@@ -11,6 +11,7 @@
 #include "fixtures/docker/cleanup.h"
 #include "framework/base/clock.h"
 #include "framework/base/file.h"
+#include "framework/base/shown_address.h"
 #include "framework/base/text.h"
 #include "framework/base/units.h"
 #include "framework/cli/commands.h"
@@ -93,7 +94,8 @@ Result<ExitCode> WatchByLease(const WatchdogOptions& options) {
   UG_ASSIGN(watch.judge.grace, Duration("--grace", options.grace));
   UG_ASSIGN(watch.judge.wait, Duration("--wait", options.wait));
   UG_ASSIGN(watch.heartbeat, Duration("--heartbeat", options.heartbeat));
-  watch.lease = base::Visible(*options.lease);
+  watch.lease =
+      base::Visible(IsUrl(*options.lease) ? base::WithoutLogin(*options.lease) : *options.lease);
   watch.say = [](const std::string& line) {
     fmt::print("{}\n", line);
     std::fflush(stdout);

@@ -165,7 +165,7 @@ class Ssh(docker_harness.Experiment):
     def test_no_engine_there(self):
         self.environment["DOCKER_HOST"] = self.docker_host(path="/run/no-such-engine.sock")
         said = self.cleanup(expect=INFRASTRUCTURE)
-        self.assertRegex(said, r": version: ssh says: .*open failed.*; see that the engine listens at /run/no-such")
+        self.assertRegex(said, r": version: the engine .*; ssh says: .*open failed.*; see that the engine listens at /run/no-such")
         self.assert_gone()
 
     def test_no_forwarding_there(self):
