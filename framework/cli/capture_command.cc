@@ -143,10 +143,10 @@ Result<std::unique_ptr<server::Launcher>> MakeLauncher(plan::LauncherKind kind,
   return process::MakeProcessLauncher(parts.clock, parts.watchdog);
 }
 
-// Commands of the plan and of the host, with this process's own environment.
 // A server's kernel log is longer than a MiB.
 constexpr std::size_t kHostOutput = std::size_t{16} << 20;
 
+// Commands of the plan and of the host, with this process's own environment.
 server::RunArgv HostCommands(const std::filesystem::path& directory) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {

@@ -36,7 +36,7 @@ enum class ProofStrength {
   kRegistry,  // the whole chain, its documents from the registry that the pin names
   kLayout,    // the whole chain, its documents from an OCI layout folder
   // Pinned by what the engine itself calls the image, the config's digest (with a containerd
-  // store the manifest's): nothing was pulled, and nothing says whence it came.
+  // store the manifest's or index's): nothing was pulled, and nothing says whence it came.
   kConfig,
 };
 std::string_view Name(ProofStrength strength);

@@ -156,7 +156,7 @@ struct ArmOverlay {
   std::optional<ArmRole> role;
   std::optional<std::string> image;  // reference@sha256:… or oci:PATH@sha256:…
   std::optional<PinnedFile> image_file;
-  std::optional<std::string> built_from;  // of the image file: reference@sha256:…
+  std::optional<std::string> built_from;  // of the image file; written as `image` is
   std::optional<std::string> url;
   std::vector<std::string> before;
   std::map<std::string, std::string> identity;
@@ -182,7 +182,7 @@ struct Arm {
   // docker, command; empty otherwise. With docker also an OCI layout (oci_reference.h).
   std::string image;
   std::optional<PinnedFile> image_file;  // command: an image that is a file
-  std::string built_from;                // of the image file: reference@sha256:…
+  std::string built_from;                // of the image file; also an OCI layout
   std::string url;                       // endpoint: of the server
   std::vector<std::string> before;       // endpoint: argv run before each boot (switch the route)
   // command, endpoint: what the server must identify itself as, "version" -> "0.31.0"
