@@ -190,7 +190,7 @@ base::Status CaseSession::Keep(const plan::Case& of, Round round) {
   record.concurrency = of.concurrency;
   record.started_at = std::move(round.started_at);
   record.duration = round.load.duration;
-  record.client = std::move(round.load.client);
+  record.client = round.load.client;
   record.throttled = std::move(round.throttled);
   record.stopped = round.load.stopped;
   record.stop_detail = std::move(round.load.stop_detail);

@@ -41,7 +41,7 @@ std::string TextOf(const fs::path& path) {
 }
 
 std::string DriverVersion(const HostReader& reader) {
-  const std::string version = TextOf(reader.root / "sys/module/amdgpu/version");
+  std::string version = TextOf(reader.root / "sys/module/amdgpu/version");
   if (!version.empty()) return version;
   // The driver that comes with the kernel has no version of its own.
   const std::string kernel = TextOf(reader.root / "proc/sys/kernel/osrelease");
