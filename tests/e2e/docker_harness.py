@@ -59,6 +59,20 @@ def server_image(version="1.0", extra="", files=None, **config):
     return container_image.build([libraries(), program], **{"Entrypoint": ["/upgrade-gate-server"], **config})
 
 
+def processes(word, environment):
+    """Ids of those with the word in their program's path or first argument, and the text in their environment."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            argv = (entry / "cmdline").read_bytes().split(b"\0")
+            variables = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if any(word.encode() in argument for argument in argv[:2]) and environment.encode() in variables:
+            found.append(int(entry.name))
+    return found
+
+
 class Experiment(unittest.TestCase):
     """A folder with a plan, an engine without images; no container is left afterwards."""
 

@@ -7,7 +7,6 @@ One of each, or as many as UPGRADE_GATE_KILLS says, at moments that take turns:
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import time
@@ -62,17 +61,8 @@ class Kills(docker_harness.Experiment):
         return engine.wait_until(look, 30, lambda: f"{moment}:\n{self.captured_log()}")
 
     def watchdogs(self):
-        """Those of this test's captures: the folder is in their environment."""
-        found = []
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                argv = (entry / "cmdline").read_bytes().split(b"\0")
-                environment = (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if b"watchdog" in argv[1:2] and str(self.folder).encode() in environment:
-                found.append(int(entry.name))
-        return found
+        """Those of this test's captures."""
+        return docker_harness.processes("watchdog", str(self.folder))
 
     def end_captures(self):
         """What a failed kill left would keep the next one waiting."""

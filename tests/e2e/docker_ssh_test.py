@@ -46,24 +46,14 @@ class Ssh(docker_harness.Experiment):
         engine.wait_until(measuring, 60, lambda: f"load:\n{self.captured_log()}")
         return capture
 
-    def processes(self, name):
-        """Of this test: the folder is in their environment."""
-        found = []
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                argv = (entry / "cmdline").read_bytes().split(b"\0")
-                environment = (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if any(name in word for word in argv[:2]) and f"TMPDIR={self.sockets}\0".encode() in environment:
-                found.append(int(entry.name))
-        return found
+    def processes(self, word):
+        return docker_harness.processes(word, f"TMPDIR={self.sockets}\0")
 
     def left(self):
         return {
             "containers": self.engine.containers(),
-            "ssh": self.processes(b"ssh"),
-            "watchdogs": self.processes(b"watchdog"),
+            "ssh": self.processes("ssh"),
+            "watchdogs": self.processes("watchdog"),
             "folders": os.listdir(self.sockets),
         }
 
@@ -114,7 +104,7 @@ class Ssh(docker_harness.Experiment):
 
     def test_the_watchdog_is_killed_too_and_cleanup_is_called(self):
         capture = self.start()
-        [watchdog] = self.processes(b"watchdog")
+        [watchdog] = self.processes("watchdog")
         os.kill(watchdog, signal.SIGKILL)
         capture.kill()
         capture.wait()
@@ -126,7 +116,7 @@ class Ssh(docker_harness.Experiment):
 
     def test_a_tunnel_that_is_lost_is_said_and_the_watchdog_makes_its_own(self):
         capture = self.start()
-        for pid in self.processes(b"ssh"):
+        for pid in self.processes("ssh"):
             os.kill(pid, signal.SIGKILL)
         self.assertEqual(capture.wait(timeout=120), INFRASTRUCTURE, self.captured_log())
         self.assertIn(f"{self.docker_host()}: ", self.captured_log())

@@ -15,7 +15,8 @@ An engine belongs to the process that made it (`start`: to the caller's). Whoeve
 starts the next one removes those of owners that are dead.
 
 Debian's programs, unless others stand before them in PATH: so the same tests hold newer
-engines (PATH=FOLDER:$PATH ctest --preset release -R "^docker_").
+engines (PATH=FOLDER:$PATH ctest --preset release -R "^docker_"); docker_layout_test names
+the ids of Debian's, which one with containerd's image store does not give.
 
 UPGRADE_GATE_ENGINE_TESTS=off turns tests with an engine off: they end with code 77,
 which CTest shows as skipped. Whatever else is missing is a failure.
